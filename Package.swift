@@ -1,0 +1,43 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+let strictC: [CSetting] = [
+  .headerSearchPath("."),
+  .enableWarning("all"),
+  .enableWarning("extra"),
+  .treatAllWarnings(as: .error),
+]
+
+let strictSwift: [SwiftSetting] = [
+  .swiftLanguageMode(.v6),
+  .treatAllWarnings(as: .error),
+]
+
+let package = Package(
+  name: "Kape",
+  products: [
+    .library(name: "CKapeDataPlane", targets: ["CKapeDataPlane"]),
+    .library(name: "KapeProtocols", targets: ["KapeProtocols"]),
+    .library(name: "KapeControl", targets: ["KapeControl"]),
+    .executable(name: "kape", targets: ["kape"]),
+  ],
+  targets: [
+    .systemLibrary(
+      name: "COpenSSL", path: "Sources/CSystemLibraries/COpenSSL", pkgConfig: "libcrypto",
+      providers: [.apt(["libssl-dev"])]),
+    .systemLibrary(
+      name: "CSodium", path: "Sources/CSystemLibraries/CSodium", pkgConfig: "libsodium",
+      providers: [.apt(["libsodium-dev"])]),
+    .systemLibrary(
+      name: "CUring", path: "Sources/CSystemLibraries/CUring", pkgConfig: "liburing",
+      providers: [.apt(["liburing-dev"])]),
+    .target(
+      name: "CKapeDataPlane", dependencies: ["COpenSSL", "CSodium", "CUring"], cSettings: strictC),
+    .target(name: "KapeCrypto", dependencies: ["CKapeDataPlane", "CSodium"], swiftSettings: strictSwift),
+    .target(name: "KapeProtocols", dependencies: ["KapeCrypto", "CKapeDataPlane"], swiftSettings: strictSwift),
+    .target(name: "KapeControl", dependencies: ["KapeProtocols"], swiftSettings: strictSwift),
+    .executableTarget(name: "kape", dependencies: ["KapeControl"], swiftSettings: strictSwift),
+    .testTarget(name: "KapeProtocolsTests", dependencies: ["KapeProtocols"], swiftSettings: strictSwift),
+  ],
+  cLanguageStandard: .gnu11
+)

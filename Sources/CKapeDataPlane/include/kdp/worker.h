@@ -1,0 +1,113 @@
+/* kdp/worker.h: the I/O layer. A worker runs one lane of an engine between a TUN and UDP sockets, on one thread, both
+   directions, run to completion. Linux. This is the only part of the data plane that makes system calls. */
+#ifndef KDP_WORKER_H
+#define KDP_WORKER_H
+
+#include "engine.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- TUN ---- */
+
+typedef struct kdp_tun {
+  int fd;
+  char name[16];
+  bool vnet_header; /* reads and writes carry a virtio-net header */
+  bool tso, uso;    /* what the kernel accepted */
+} kdp_tun;
+
+/* Offloads can be turned off one by one: by a test, by an option, and by themselves when the kernel refuses. */
+enum kdp_fallback {
+  KDP_FALLBACK_NO_VNET_HEADER = 1 << 0,
+  KDP_FALLBACK_NO_TSO = 1 << 1,
+  KDP_FALLBACK_NO_USO = 1 << 2,
+  KDP_FALLBACK_NO_UDP_SEGMENT = 1 << 3,
+  KDP_FALLBACK_NO_UDP_GRO = 1 << 4,
+  KDP_FALLBACK_NO_TUN_JOIN = 1 << 5,
+  KDP_FALLBACK_NO_URING = 1 << 6
+};
+
+/* Makes (or attaches to) the interface `name`; "" or a name with %d lets the kernel number it. On failure errno says
+ * why. `mtu` 0 leaves it. */
+kdp_status kdp_tun_open(const char *name, uint32_t fallbacks, kdp_tun *tun) KDP_MUST_USE KDP_NONNULL;
+/* Takes over a descriptor that is a TUN already (WG_TUN_FD, a provider's). */
+kdp_status kdp_tun_adopt(int fd, uint32_t fallbacks, kdp_tun *tun) KDP_MUST_USE KDP_NONNULL;
+void kdp_tun_close(kdp_tun *tun) KDP_NONNULL;
+
+/* ---- Worker ---- */
+
+typedef enum kdp_backend { KDP_BACKEND_AUTO, KDP_BACKEND_EPOLL, KDP_BACKEND_URING } kdp_backend;
+
+typedef struct kdp_worker kdp_worker;
+
+typedef struct kdp_worker_config {
+  kdp_engine *engine; /* stays the caller's; outlives the worker */
+  uint32_t lane;
+  const kdp_tun *tun; /* stays the caller's; its fd is used until the worker is destroyed */
+  kdp_backend backend;
+  uint32_t fallbacks;   /* kdp_fallback: forced from the start */
+  uint32_t pool_slots;  /* 0: 48 */
+  uint16_t listen_port; /* 0: any; both families on the same port, as the kernel's WireGuard has it */
+  uint32_t fwmark;      /* 0: none */
+  bool no_ipv4, no_ipv6;
+} kdp_worker_config;
+
+/* Makes the sockets; nothing runs yet. Fails with SYSTEM (errno; EADDRINUSE for a port that is taken), UNSUPPORTED
+ * (backend) or NO_MEMORY. */
+kdp_status kdp_worker_create(const kdp_worker_config *config, const kdp_host *host,
+                             kdp_worker **worker) KDP_MUST_USE KDP_NONNULL;
+/* Runs on the calling thread until kdp_worker_stop. Returns OK, CLOSED when the TUN is gone, or SYSTEM. */
+kdp_status kdp_worker_run(kdp_worker *worker) KDP_NONNULL;
+/* Runs on a thread of its own (256 KiB of stack). */
+kdp_status kdp_worker_start(kdp_worker *worker) KDP_MUST_USE KDP_NONNULL;
+/* Asks it to end; any thread, also a signal handler. */
+void kdp_worker_stop(kdp_worker *worker) KDP_NONNULL;
+/* Waits for the thread of kdp_worker_start; returns what kdp_worker_run returned. */
+kdp_status kdp_worker_join(kdp_worker *worker) KDP_NONNULL;
+void kdp_worker_destroy(kdp_worker *worker); /* after run or join has returned; NULL is allowed */
+
+/* A command runs on the worker's thread between two rounds, where every call on the engine's lane is allowed. The node
+   is the caller's and must live until `run` has returned; `run` is called exactly once (with `stopping` set when the
+   worker ends before its turn comes). Any thread may submit; commands run in the order of submission, at most 16 a
+   round. */
+typedef struct kdp_command kdp_command;
+struct kdp_command {
+  void (*run)(kdp_command *command, kdp_worker *worker, kdp_engine *engine, kdp_out *out, kdp_now now, bool stopping);
+  void *context;
+  kdp_command *next; /* the queue's */
+};
+void kdp_worker_submit(kdp_worker *worker, kdp_command *command) KDP_NONNULL;
+
+/* For commands (the worker's thread only): */
+/* Binds anew. SYSTEM with errno on failure, and the old sockets stay. */
+kdp_status kdp_worker_set_port(kdp_worker *worker, uint16_t listen_port) KDP_MUST_USE KDP_NONNULL;
+kdp_status kdp_worker_set_fwmark(kdp_worker *worker, uint32_t fwmark) KDP_MUST_USE KDP_NONNULL;
+/* Interface down: sockets closed, TUN not read; up: bound again. The engine keeps its peers. */
+kdp_status kdp_worker_set_up(kdp_worker *worker, bool up) KDP_MUST_USE KDP_NONNULL;
+
+/* Any thread: */
+uint16_t kdp_worker_port(const kdp_worker *worker) KDP_NONNULL;
+uint32_t kdp_worker_fwmark(const kdp_worker *worker) KDP_NONNULL;
+kdp_backend kdp_worker_backend(const kdp_worker *worker) KDP_NONNULL; /* never AUTO */
+uint32_t kdp_worker_active_fallbacks(const kdp_worker *worker) KDP_NONNULL;
+kdp_now kdp_now_read(void); /* both clocks */
+
+/* Events of the engine and of the worker, in one queue: a descriptor that is readable while it is not empty (one
+ * consumer thread). */
+int kdp_worker_event_fd(const kdp_worker *worker) KDP_NONNULL;
+bool kdp_worker_next_event(kdp_worker *worker, kdp_event *event) KDP_NONNULL;
+
+/* Counters of the I/O layer. */
+typedef struct kdp_io_statistics {
+  uint64_t tun_reads, tun_writes, udp_reads, udp_sends; /* operations */
+  uint64_t rounds, waits;
+  uint64_t segmented_sends, joined_reads, joined_writes;
+} kdp_io_statistics;
+void kdp_worker_statistics(const kdp_worker *worker, kdp_io_statistics *statistics) KDP_NONNULL;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

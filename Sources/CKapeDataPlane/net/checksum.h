@@ -1,0 +1,16 @@
+/* The Internet checksum (RFC 1071), summed 64 bits at a time. Sums are in the byte order of memory; fold before
+ * storing. */
+#ifndef KDP_NET_CHECKSUM_H
+#define KDP_NET_CHECKSUM_H
+#include "kdp/base.h"
+
+/* Adds `size` bytes to a running sum. A piece of odd size may only be the last. */
+uint64_t kdp_checksum_add(uint64_t sum, const void *bytes, size_t size);
+/* Copies and adds in one pass. */
+uint64_t kdp_checksum_copy_add(uint64_t sum, void *destination, const void *source, size_t size);
+/* To 16 bits, not complemented, in memory order (store with memcpy). */
+uint16_t kdp_checksum_fold(uint64_t sum);
+/* Sum of the pseudo header of TCP or UDP. `header` is the IP header (IPv4 without regard to options, or IPv6), `size`
+   the bytes of the transport header and payload. */
+uint64_t kdp_checksum_pseudo(const uint8_t *header, uint8_t protocol, uint32_t size);
+#endif

@@ -1,0 +1,1 @@
+/// Key types and key material.

@@ -1,0 +1,25 @@
+/// Exit codes that scripts can rely on.
+enum ExitCode: Int32 {
+  case done = 0
+  case failed = 1
+  /// The command line or a configuration is wrong.
+  case usage = 2
+  /// A privilege, a package or a device is missing.
+  case missing = 3
+  /// The name is in use by another process.
+  case inUse = 4
+}
+
+/// One verb of the program, in a file of its own.
+protocol Command {
+  static var name: String { get }
+  /// One line for the overview.
+  static var summary: String { get }
+  /// The whole of `kape NAME --help`; fits a screen.
+  static var help: String { get }
+  /// `arguments` come without the program's name and the verb.
+  static func run(_ arguments: [String]) async -> ExitCode
+}
+
+/// Every verb, in the order of the overview.
+let commands: [any Command.Type] = []

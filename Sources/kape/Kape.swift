@@ -1,0 +1,44 @@
+import Glibc
+
+/// `kape VERB ARGUMENTS`; under the name `kape-wg` the verb is `wg`, because `wg-quick` calls one word.
+@main
+struct Kape {
+  static func main() async {
+    var arguments = CommandLine.arguments
+    let program = arguments.isEmpty ? "kape" : arguments.removeFirst()
+    let verb: String
+    if program.split(separator: "/").last == "kape-wg" {
+      verb = "wg"
+    } else if arguments.isEmpty {
+      Console.write(overview, to: STDERR_FILENO)
+      exit(ExitCode.usage.rawValue)
+    } else {
+      verb = arguments.removeFirst()
+    }
+    exit(await run(verb, arguments).rawValue)
+  }
+
+  static func run(_ verb: String, _ arguments: [String]) async -> ExitCode {
+    if verb == "--help" || verb == "-h" || verb == "help" {
+      Console.write(overview, to: STDOUT_FILENO)
+      return .done
+    }
+    guard let command = commands.first(where: { $0.name == verb }) else {
+      Console.error("unknown command '\(verb)'; 'kape --help' lists them")
+      return .usage
+    }
+    if arguments.contains("--help") || arguments.contains("-h") {
+      Console.write(command.help, to: STDOUT_FILENO)
+      return .done
+    }
+    return await command.run(arguments)
+  }
+
+  static var overview: String {
+    let width = commands.map(\.name.count).max() ?? 0
+    let rows = commands.map { command in
+      "  " + command.name + String(repeating: " ", count: width - command.name.count + 2) + command.summary + "\n"
+    }
+    return "usage: kape COMMAND [ARGUMENTS]\n\n" + rows.joined() + "\n'kape COMMAND --help' says more.\n"
+  }
+}
