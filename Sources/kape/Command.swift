@@ -11,7 +11,7 @@ enum ExitCode: Int32 {
 }
 
 /// One verb of the program, in a file of its own.
-protocol Command {
+protocol Command: Sendable {
   static var name: String { get }
   /// One line for the overview.
   static var summary: String { get }

@@ -35,7 +35,7 @@ struct Kape {
   }
 
   static var overview: String {
-    let width = commands.map(\.name.count).max() ?? 0
+    let width = commands.map { $0.name.count }.max() ?? 0
     let rows = commands.map { command in
       "  " + command.name + String(repeating: " ", count: width - command.name.count + 2) + command.summary + "\n"
     }
