@@ -31,11 +31,14 @@ let package = Package(
     .systemLibrary(
       name: "CUring", path: "Sources/CSystemLibraries/CUring", pkgConfig: "liburing",
       providers: [.apt(["liburing-dev"])]),
+    .systemLibrary(name: "CLinux", path: "Sources/CSystemLibraries/CLinux"),
     .target(
       name: "CKapeDataPlane", dependencies: ["COpenSSL", "CSodium", "CUring"], cSettings: strictC),
     .target(name: "KapeCrypto", dependencies: ["CKapeDataPlane", "CSodium"], swiftSettings: strictSwift),
     .target(name: "KapeProtocols", dependencies: ["KapeCrypto", "CKapeDataPlane"], swiftSettings: strictSwift),
-    .target(name: "KapeControl", dependencies: ["KapeProtocols"], swiftSettings: strictSwift),
+    .target(
+      name: "KapeControl", dependencies: ["KapeProtocols", "KapeCrypto", "CKapeDataPlane", "CLinux"],
+      swiftSettings: strictSwift),
     .executableTarget(name: "kape", dependencies: ["KapeControl"], swiftSettings: strictSwift),
     .testTarget(name: "KapeProtocolsTests", dependencies: ["KapeProtocols"], swiftSettings: strictSwift),
   ],
