@@ -5,6 +5,7 @@ top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 kape=${KAPE:-$top/.build/release/kape}
 kape_wg=${KAPE_WG:-$top/.build/release/kape-wg}
 peer_cache=${KAPE_PEER_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/kape/peers}
+umask 077
 work=$(mktemp -d "${TMPDIR:-/tmp}/kape-test.XXXXXX")
 passed=0 failed=0 skipped=0
 pids=() namespaces=()
