@@ -1,1 +1,0 @@
-/// Key types and key material.

@@ -1,1 +1,0 @@
-/// Configurations and engines.
