@@ -5,7 +5,9 @@ import os
 import platform
 import sys
 
-from . import tunnel, tunnels
+from . import latency, memory, small, tunnel, tunnels
+
+BENCHMARKS = ("tunnel", "small", "latency", "memory")
 
 
 def machine():
@@ -16,17 +18,18 @@ def machine():
 
 def main():
     parser = argparse.ArgumentParser(prog="scripts/bench", description="Measures kape against its peers, alternating, in one run.")
-    parser.add_argument("benchmark", nargs="*", default=[], help="tunnel (default: all)")
+    parser.add_argument("benchmark", nargs="*", default=[], help=f"of {', '.join(BENCHMARKS)} (default: all)")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=4)
     parser.add_argument("--mixed", action="store_true", help="also ours at one end and the peer at the other")
     parser.add_argument("--kind", action="append", choices=list(tunnel.KINDS), help="only these rows of `tunnel`")
+    parser.add_argument("--memory-seconds", type=float, default=60, help="how long `memory` runs at full rate")
     parser.add_argument("--json", metavar="FILE")
     options = parser.parse_args()
     if os.getuid() != 0:
         sys.exit("bench: needs root, for network namespaces")
-    chosen = options.benchmark or ["tunnel"]
-    unknown = [name for name in chosen if name not in ("tunnel",)]
+    chosen = options.benchmark or list(BENCHMARKS)
+    unknown = [name for name in chosen if name not in BENCHMARKS]
     if unknown:
         parser.error(f"unknown benchmark {unknown[0]}")
     ours = tunnels.ours()
@@ -37,10 +40,16 @@ def main():
     print("  ".join(f"{key}: {value}" for key, value in report["machine"].items()))
     for program in (ours, *peers):
         print(f"{program.name}: {program.version}")
-    if "tunnel" in chosen:
-        results, text = tunnel.run(ours, peers, options.rounds, options.seconds, options.kind, options.mixed)
-        report["results"]["tunnel"] = results
-        print("\n" + text)
+    runs = {
+        "tunnel": lambda: tunnel.run(ours, peers, options.rounds, options.seconds, options.kind, options.mixed),
+        "small": lambda: small.run(ours, peers, options.rounds, min(options.seconds, 2)),
+        "latency": lambda: latency.run(ours, peers, options.rounds, options.seconds),
+        "memory": lambda: memory.run(ours, peers, options.memory_seconds),
+    }
+    for name in BENCHMARKS:
+        if name in chosen:
+            report["results"][name], text = runs[name]()
+            print(f"\n{name}\n{text}", flush=True)
     if options.json:
         with open(options.json, "w") as file:
             json.dump(report, file, indent=1)
