@@ -42,7 +42,8 @@ public struct PrivateKey: Sendable {
     PublicKey { target in
       storage.withUnsafeBytes { bytes in
         _ = crypto_scalarmult_base(
-          target.baseAddress!.assumingMemoryBound(to: UInt8.self), bytes.baseAddress!.assumingMemoryBound(to: UInt8.self))
+          target.baseAddress!.assumingMemoryBound(to: UInt8.self),
+          bytes.baseAddress!.assumingMemoryBound(to: UInt8.self))
       }
     }
   }

@@ -37,7 +37,8 @@ public struct IPAddress: Hashable, Sendable {
     bytes.withUnsafeBytes { source in
       withUnsafeMutableBytes(of: &words) { $0.copyMemory(from: source) }
     }
-    self.init(family: bytes.byteCount == 4 ? .ipv4 : .ipv6, high: .init(bigEndian: words.0), low: .init(bigEndian: words.1))
+    self.init(
+      family: bytes.byteCount == 4 ? .ipv4 : .ipv6, high: .init(bigEndian: words.0), low: .init(bigEndian: words.1))
   }
 
   /// The forms of inet_pton(3): dotted quads and RFC 4291 section 2.2, no scope, no abbreviated IPv4.

@@ -33,7 +33,8 @@ struct DiagnosticList {
     if leftOut > 0 {
       sorted.append(
         Diagnostic(
-          hasErrors ? .error : .warning, file: file, line: nil, key: nil, reason: "\(leftOut) more findings are left out",
+          hasErrors ? .error : .warning, file: file, line: nil, key: nil,
+          reason: "\(leftOut) more findings are left out",
           remedy: "correct those above first"))
     }
     return sorted
