@@ -3,7 +3,7 @@
    An engine is sans-IO: bytes in, bytes out, time and randomness handed in; no clock, socket, lock or thread of its
    own. The same object runs under io_uring, under epoll, in an embedder's packet flow, in a fuzzer and in a simulated
    network. How it is meant to be used, with the life of a packet in both directions, is in docs/engine.md;
-   Tests/Simulation/echo_engine.c implements it in 150 lines.
+   Tests/Simulation/echo_engine.c is a small protocol that implements it.
 
    Lanes: one per worker thread, made with the engine. Calls on different lanes may run at the same time; calls on one
    lane may not. Calls that take a kdp_engine and are not marked otherwise count as calls on lane 0.
