@@ -39,7 +39,8 @@ let package = Package(
     .target(
       name: "KapeControl", dependencies: ["KapeProtocols", "KapeCrypto", "CKapeDataPlane", "CLinux"],
       swiftSettings: strictSwift),
-    .executableTarget(name: "kape", dependencies: ["KapeControl"], swiftSettings: strictSwift),
+    .executableTarget(
+      name: "kape", dependencies: ["KapeControl", "KapeProtocols", "KapeCrypto"], swiftSettings: strictSwift),
     .testTarget(name: "KapeProtocolsTests", dependencies: ["KapeProtocols"], swiftSettings: strictSwift),
   ],
   cLanguageStandard: .gnu11

@@ -1,3 +1,5 @@
+import Glibc
+
 /// Exit codes that scripts can rely on.
 enum ExitCode: Int32 {
   case done = 0
@@ -21,5 +23,20 @@ protocol Command: Sendable {
   static func run(_ arguments: [String]) async -> ExitCode
 }
 
+extension Command {
+  /// For a command line that makes no sense.
+  static func usage() -> ExitCode {
+    let first = help.split(separator: "\n", maxSplits: 1).first ?? ""
+    Console.write("\(first)\n'kape \(name) --help' says more.\n", to: STDERR_FILENO)
+    return .usage
+  }
+}
+
 /// Every verb, in the order of the overview.
-let commands: [any Command.Type] = []
+let commands: [any Command.Type] = [
+  CheckCommand.self,
+  StripCommand.self,
+  GenkeyCommand.self,
+  PubkeyCommand.self,
+  GenpskCommand.self,
+]

@@ -103,6 +103,4 @@ extension UInt8 {
     default: nil
     }
   }
-
-  init(_ character: Unicode.Scalar) { self.init(ascii: character) }
 }

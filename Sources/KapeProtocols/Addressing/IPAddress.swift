@@ -44,7 +44,7 @@ public struct IPAddress: Hashable, Sendable {
   /// The forms of inet_pton(3): dotted quads and RFC 4291 section 2.2, no scope, no abbreviated IPv4.
   public init?(text: RawSpan) {
     guard text.byteCount > 0, text.byteCount < Int(INET6_ADDRSTRLEN), !text.contains(0) else { return nil }
-    let family: Family = text.contains(UInt8(":")) ? .ipv6 : .ipv4
+    let family: Family = text.contains(UInt8(ascii: ":")) ? .ipv6 : .ipv4
     var words: (UInt64, UInt64) = (0, 0)
     let valid = withUnsafeTemporaryAllocation(of: CChar.self, capacity: text.byteCount + 1) { buffer in
       text.withUnsafeBytes { UnsafeMutableRawBufferPointer(buffer).copyMemory(from: $0) }

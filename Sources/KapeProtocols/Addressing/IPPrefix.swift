@@ -62,7 +62,7 @@ struct AddressWithLength {
   let length: Int
 
   init?(text: RawSpan, allowsNetmask: Bool) {
-    guard let slash = text.firstIndex(of: UInt8("/")) else {
+    guard let slash = text.firstIndex(of: UInt8(ascii: "/")) else {
       guard let address = IPAddress(text: text) else { return nil }
       self.address = address
       length = address.family.bitCount

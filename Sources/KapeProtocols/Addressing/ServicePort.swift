@@ -10,7 +10,7 @@ public enum ServicePort {
   public static func parse(_ text: RawSpan) -> UInt16? {
     guard text.byteCount > 0 else { return nil }
     if let number = text.decimal(limit: 65_535) { return UInt16(number) }
-    if text[0] == UInt8("+"), let number = text.extracting(1..<text.byteCount).decimal(limit: 65_535) {
+    if text[0] == UInt8(ascii: "+"), let number = text.extracting(1..<text.byteCount).decimal(limit: 65_535) {
       return UInt16(number)
     }
     guard text[0].isASCIILetter, text.byteCount <= 32, let name = text.utf8String else { return nil }

@@ -19,11 +19,11 @@ public struct SocketAddress: Hashable, Sendable {
 
   /// ADDRESS:PORT or [ADDRESS%SCOPE]:PORT; the scope is a number, or a name that `scopeIndex` knows.
   public init?(text: RawSpan, scopeIndex: (String) -> UInt32? = InterfaceIndex.named) {
-    guard let colon = text.lastIndex(of: UInt8(":")),
+    guard let colon = text.lastIndex(of: UInt8(ascii: ":")),
       let port = text.extracting((colon + 1)..<text.byteCount).decimal(limit: 65_535)
     else { return nil }
-    let bracketed = text[0] == UInt8("[")
-    if bracketed && (colon < 2 || text[colon - 1] != UInt8("]")) { return nil }
+    let bracketed = text[0] == UInt8(ascii: "[")
+    if bracketed && (colon < 2 || text[colon - 1] != UInt8(ascii: "]")) { return nil }
     let host = text.extracting(bracketed ? 1..<(colon - 1) : 0..<colon)
     guard let scoped = ScopedAddress(text: host), bracketed == (scoped.address.family == .ipv6) else { return nil }
     address = scoped.address
@@ -62,7 +62,7 @@ public struct ScopedAddress: Hashable, Sendable {
   }
 
   public init?(text: RawSpan) {
-    let percent = text.firstIndex(of: UInt8("%"))
+    let percent = text.firstIndex(of: UInt8(ascii: "%"))
     guard let address = IPAddress(text: text.extracting(0..<(percent ?? text.byteCount))) else { return nil }
     self.address = address
     if let percent {
@@ -80,7 +80,11 @@ public struct ScopedAddress: Hashable, Sendable {
     var index = 0
     while index < text.byteCount {
       let byte = text[index]
-      if byte <= 0x20 || byte >= 0x7F || byte == UInt8("/") || byte == UInt8("]") || byte == UInt8("%") { return false }
+      if byte <= 0x20 || byte >= 0x7F || byte == UInt8(ascii: "/") || byte == UInt8(ascii: "]")
+        || byte == UInt8(ascii: "%")
+      {
+        return false
+      }
       index += 1
     }
     return true

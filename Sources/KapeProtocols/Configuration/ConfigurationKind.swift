@@ -12,7 +12,7 @@ public enum ConfigurationKind: String, Hashable, Sendable {
     var start = WireGuardConfigurationLexer.start(of: bytes)
     var lines = 0
     while start < bytes.byteCount, lines < 1000 {
-      let end = bytes.firstIndex(of: UInt8("\n"), from: start) ?? bytes.byteCount
+      let end = bytes.firstIndex(of: UInt8(ascii: "\n"), from: start) ?? bytes.byteCount
       let line = bytes.extracting(start..<end)
       if let kind = kind(ofLine: line.extracting(line.trimmedRange)) { return kind }
       start = end + 1
@@ -22,15 +22,16 @@ public enum ConfigurationKind: String, Hashable, Sendable {
   }
 
   private static func kind(ofLine line: RawSpan) -> ConfigurationKind? {
-    guard line.byteCount > 0, line[0] != UInt8("#"), line[0] != UInt8(";") else { return nil }
+    guard line.byteCount > 0, line[0] != UInt8(ascii: "#"), line[0] != UInt8(ascii: ";") else { return nil }
     if isWireGuardSection(line) { return .wireGuard }
     if line.equals("---") || line.equals("%YAML 1.2") { return .lightway }
     var end = 0
-    while end < line.byteCount, !line[end].isASCIISpace, line[end] != UInt8(":"), line[end] != UInt8("=") { end += 1 }
+    while end < line.byteCount, !line[end].isASCIISpace, line[end] != UInt8(ascii: ":"), line[end] != UInt8(ascii: "=")
+    { end += 1 }
     let isYAMLKey =
-      end > 0 && end < line.byteCount && line[end] == UInt8(":")
+      end > 0 && end < line.byteCount && line[end] == UInt8(ascii: ":")
       && (end + 1 == line.byteCount || line[end + 1].isASCIISpace)
-    if isYAMLKey, line[0].isASCIILetter || line[0] == UInt8("\"") { return .lightway }
+    if isYAMLKey, line[0].isASCIILetter || line[0] == UInt8(ascii: "\"") { return .lightway }
     guard let word = line.extracting(0..<end).utf8String, end == line.byteCount || line[end].isASCIISpace else {
       return nil
     }
@@ -39,7 +40,7 @@ public enum ConfigurationKind: String, Hashable, Sendable {
 
   /// [Interface] or [Peer], with white space wherever wg allows it.
   private static func isWireGuardSection(_ line: RawSpan) -> Bool {
-    guard line[0] == UInt8("[") else { return false }
+    guard line[0] == UInt8(ascii: "[") else { return false }
     var isSection = false
     WireGuardConfigurationLexer.readLine(line, 0) { item, text in
       let name = text.name.lowercased()

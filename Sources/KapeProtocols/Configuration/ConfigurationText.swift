@@ -17,7 +17,7 @@ enum ConfigurationText {
     var result = "'"
     for byte in bytes.prefix(quotedLimit) {
       switch byte {
-      case UInt8("\\"), UInt8("'"): result += "\\" + String(UnicodeScalar(byte))
+      case UInt8(ascii: "\\"), UInt8(ascii: "'"): result += "\\" + String(UnicodeScalar(byte))
       case 0x20...0x7E: result.unicodeScalars.append(UnicodeScalar(byte))
       default: result += "\\x" + (byte < 16 ? "0" : "") + String(byte, radix: 16)
       }
@@ -29,7 +29,8 @@ enum ConfigurationText {
   private static func looksLikeKey(_ bytes: UnsafeRawBufferPointer) -> Bool {
     var run = 0
     for byte in bytes {
-      let fits = byte.isASCIILetter || byte.decimalDigit != nil || byte == UInt8("+") || byte == UInt8("/")
+      let fits =
+        byte.isASCIILetter || byte.decimalDigit != nil || byte == UInt8(ascii: "+") || byte == UInt8(ascii: "/")
       run = fits ? run + 1 : 0
       if run >= 40 { return true }
     }
@@ -40,7 +41,7 @@ enum ConfigurationText {
   static func isKeyName(_ name: String) -> Bool {
     !name.isEmpty && name.utf8.count <= 32
       && name.utf8.allSatisfy {
-        $0.isASCIILetter || $0.decimalDigit != nil || $0 == UInt8("_") || $0 == UInt8("-")
+        $0.isASCIILetter || $0.decimalDigit != nil || $0 == UInt8(ascii: "_") || $0 == UInt8(ascii: "-")
       }
   }
 }

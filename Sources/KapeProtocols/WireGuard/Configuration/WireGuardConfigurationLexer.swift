@@ -40,7 +40,7 @@ struct WireGuardConfigurationLexer {
     var line = 0
     while start < bytes.byteCount {
       line += 1
-      let end = bytes.firstIndex(of: UInt8("\n"), from: start) ?? bytes.byteCount
+      let end = bytes.firstIndex(of: UInt8(ascii: "\n"), from: start) ?? bytes.byteCount
       readLine(bytes.extracting(start..<end), line, body)
       start = end + 1
     }
@@ -51,7 +51,7 @@ struct WireGuardConfigurationLexer {
     guard text.byteCount <= lineLimit else {
       return body(.lineTooLong(line: line), Text(name: "", hasComment: false, value: .init(), compactValue: .init()))
     }
-    let comment = text.firstIndex(of: UInt8("#"))
+    let comment = text.firstIndex(of: UInt8(ascii: "#"))
     let content = text.extracting(0..<(comment ?? text.byteCount))
     let range = content.trimmedRange
     if range.isEmpty { return }
@@ -59,11 +59,11 @@ struct WireGuardConfigurationLexer {
     if trimmed.contains(0) {
       return body(.zeroByte(line: line), Text(name: "", hasComment: false, value: .init(), compactValue: .init()))
     }
-    if trimmed[0] == UInt8("[") {
+    if trimmed[0] == UInt8(ascii: "[") {
       let text = Text(name: name(trimmed), hasComment: comment != nil, value: .init(), compactValue: .init())
       return body(.section(line: line), text)
     }
-    guard let equals = trimmed.firstIndex(of: UInt8("=")) else {
+    guard let equals = trimmed.firstIndex(of: UInt8(ascii: "=")) else {
       let text = Text(name: name(trimmed), hasComment: comment != nil, value: .init(), compactValue: .init())
       return body(.other(line: line), text)
     }

@@ -47,7 +47,7 @@ extension WireGuardConfigurationReader {
   private mutating func takeAllowedIPs(_ line: Int, _ value: RawSpan) {
     var start = 0
     while start <= value.byteCount {
-      let end = value.firstIndex(of: UInt8(","), from: start) ?? value.byteCount
+      let end = value.firstIndex(of: UInt8(ascii: ","), from: start) ?? value.byteCount
       takeAllowedIP(line, value.extracting(start..<end))
       start = end + 1
     }
@@ -59,8 +59,8 @@ extension WireGuardConfigurationReader {
         line, Key.allowedIPs.rawValue, "there is nothing between, before or after a comma", "take the comma away")
       return
     }
-    let removes = value[0] == UInt8("-")
-    let text = removes || value[0] == UInt8("+") ? value.extracting(1..<value.byteCount) : value
+    let removes = value[0] == UInt8(ascii: "-")
+    let text = removes || value[0] == UInt8(ascii: "+") ? value.extracting(1..<value.byteCount) : value
     guard let parts = AddressWithLength(text: text, allowsNetmask: false),
       let prefix = IPPrefix(parts.address, length: parts.length)
     else {

@@ -192,8 +192,8 @@ struct WireGuardConfigurationReader {
     var double = 0
     var index = 0
     while index < value.byteCount {
-      if value[index] == UInt8("'") { single += 1 }
-      if value[index] == UInt8("\"") { double += 1 }
+      if value[index] == UInt8(ascii: "'") { single += 1 }
+      if value[index] == UInt8(ascii: "\"") { double += 1 }
       index += 1
     }
     if single % 2 == 1 || double % 2 == 1 {

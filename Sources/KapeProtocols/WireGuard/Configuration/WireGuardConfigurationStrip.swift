@@ -8,7 +8,7 @@ extension WireGuardConfiguration {
     var start = WireGuardConfigurationLexer.start(of: bytes)
     var isInterface = false
     while start < bytes.byteCount {
-      let end = bytes.firstIndex(of: UInt8("\n"), from: start) ?? bytes.byteCount
+      let end = bytes.firstIndex(of: UInt8(ascii: "\n"), from: start) ?? bytes.byteCount
       let line = bytes.extracting(start..<end)
       if isForWg(line, &isInterface) {
         appendWithoutBlanksAtEnds(line, to: &buffer)
@@ -36,7 +36,7 @@ extension WireGuardConfiguration {
 
   /// As the shell's `read` does: a carriage return stays.
   private static func appendWithoutBlanksAtEnds(_ line: RawSpan, to buffer: inout SecretBuffer) {
-    func isBlank(_ byte: UInt8) -> Bool { byte == UInt8(" ") || byte == UInt8("\t") }
+    func isBlank(_ byte: UInt8) -> Bool { byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") }
     var start = 0
     var end = line.byteCount
     while start < end, isBlank(line[start]) { start += 1 }

@@ -96,7 +96,7 @@ extension WireGuardConfigurationReader {
     var start = 0
     while start < value.byteCount {
       var end = start
-      while end < value.byteCount, !value[end].isASCIISpace, value[end] != UInt8(",") { end += 1 }
+      while end < value.byteCount, !value[end].isASCIISpace, value[end] != UInt8(ascii: ",") { end += 1 }
       if end > start { body(&self, value.extracting(start..<end)) }
       start = end + 1
     }
@@ -116,7 +116,7 @@ extension WireGuardConfigurationReader {
     if text.byteCount > 2, text.extracting(0..<2).equalsIgnoringCase("0x") {
       return text.extracting(2..<text.byteCount).hexadecimal(limit: limit)
     }
-    if text.byteCount > 1, text[0] == UInt8("0") { return nil }
+    if text.byteCount > 1, text[0] == UInt8(ascii: "0") { return nil }
     return text.decimal(limit: limit)
   }
 
@@ -129,10 +129,10 @@ extension WireGuardConfigurationReader {
   }
 
   private static func looksLikeAddress(_ text: RawSpan) -> Bool {
-    if text.contains(UInt8(":")) { return true }
+    if text.contains(UInt8(ascii: ":")) { return true }
     var index = 0
     while index < text.byteCount {
-      if text[index].decimalDigit == nil, text[index] != UInt8(".") { return false }
+      if text[index].decimalDigit == nil, text[index] != UInt8(ascii: ".") { return false }
       index += 1
     }
     return true
@@ -145,7 +145,7 @@ extension WireGuardConfigurationReader {
     while index < text.byteCount {
       let byte = text[index]
       let isPunctuation =
-        byte == UInt8(".") || byte == UInt8("_") || byte == UInt8("~") || byte == UInt8("-")
+        byte == UInt8(ascii: ".") || byte == UInt8(ascii: "_") || byte == UInt8(ascii: "~") || byte == UInt8(ascii: "-")
       if !byte.isASCIILetter, byte.decimalDigit == nil, !isPunctuation { return false }
       index += 1
     }

@@ -35,13 +35,13 @@ public struct WireGuardEndpoint: Hashable, Sendable {
   public init(text: RawSpan) throws(ParseError) {
     let hostRange: Range<Int>
     let portStart: Int
-    if text.byteCount > 0, text[0] == UInt8("[") {
-      guard let close = text.firstIndex(of: UInt8("]")) else { throw .unclosedBracket }
-      guard close + 2 < text.byteCount, text[close + 1] == UInt8(":") else { throw .portMissing }
+    if text.byteCount > 0, text[0] == UInt8(ascii: "[") {
+      guard let close = text.firstIndex(of: UInt8(ascii: "]")) else { throw .unclosedBracket }
+      guard close + 2 < text.byteCount, text[close + 1] == UInt8(ascii: ":") else { throw .portMissing }
       hostRange = 1..<close
       portStart = close + 2
     } else {
-      guard let colon = text.lastIndex(of: UInt8(":")), colon + 1 < text.byteCount else { throw .portMissing }
+      guard let colon = text.lastIndex(of: UInt8(ascii: ":")), colon + 1 < text.byteCount else { throw .portMissing }
       hostRange = 0..<colon
       portStart = colon + 1
     }
@@ -68,10 +68,11 @@ public struct WireGuardEndpoint: Hashable, Sendable {
     var index = 0
     while index < text.byteCount {
       let byte = text[index]
-      if byte == UInt8(".") {
+      if byte == UInt8(ascii: ".") {
         if label == 0 { return nil }
         label = 0
-      } else if byte.isASCIILetter || byte.decimalDigit != nil || byte == UInt8("-") || byte == UInt8("_") {
+      } else if byte.isASCIILetter || byte.decimalDigit != nil || byte == UInt8(ascii: "-") || byte == UInt8(ascii: "_")
+      {
         label += 1
         if label > 63 { return nil }
       } else {

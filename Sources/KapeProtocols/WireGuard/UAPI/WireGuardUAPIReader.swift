@@ -59,7 +59,7 @@ public struct WireGuardUAPIReader: ~Copyable, Sendable {
     swap(&held, &buffer)
     held.withBytes { bytes in
       while request == nil {
-        guard let end = bytes.firstIndex(of: UInt8("\n"), from: start) else {
+        guard let end = bytes.firstIndex(of: UInt8(ascii: "\n"), from: start) else {
           if bytes.byteCount - start > Self.lineLimit { request = refuseLongLine() }
           break
         }
@@ -124,7 +124,7 @@ public struct WireGuardUAPIReader: ~Copyable, Sendable {
   }
 
   private mutating func take(assignment line: RawSpan) throws(WireGuardUAPIError) {
-    guard let equals = line.firstIndex(of: UInt8("=")) else { throw .malformed }
+    guard let equals = line.firstIndex(of: UInt8(ascii: "=")) else { throw .malformed }
     let key = line.extracting(0..<equals)
     let value = line.extracting((equals + 1)..<line.byteCount)
     if key.equals("public_key") {
@@ -180,9 +180,9 @@ public struct WireGuardUAPIReader: ~Copyable, Sendable {
   }
 
   private static func allowedIP(_ value: RawSpan) throws(WireGuardUAPIError) -> WireGuardAllowedIPChange {
-    let removes = value.byteCount > 0 && value[0] == UInt8("-")
+    let removes = value.byteCount > 0 && value[0] == UInt8(ascii: "-")
     let text = value.extracting((removes ? 1 : 0)..<value.byteCount)
-    guard text.contains(UInt8("/")), let prefix = IPPrefix(text: text) else { throw .invalid }
+    guard text.contains(UInt8(ascii: "/")), let prefix = IPPrefix(text: text) else { throw .invalid }
     return WireGuardAllowedIPChange(prefix, remove: removes)
   }
 }
