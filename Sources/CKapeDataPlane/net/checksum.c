@@ -19,20 +19,28 @@ static inline uint64_t add_carry(uint64_t sum, uint64_t value) {
   return sum + (sum < value);
 }
 
-/* The last 0 to 7 bytes, as if zeros followed. */
+/* The last 0 to 7 bytes, as if a zero followed. Each piece is added for itself: putting them together in memory would
+   wait for the stores. */
 static inline uint64_t load_tail(const uint8_t *at, size_t size) {
-  uint64_t word = 0;
-  uint8_t *to = (uint8_t *)&word;
+  uint64_t sum = 0;
   if (size & 4) {
-    memcpy(to, at, 4);
-    to += 4, at += 4;
+    uint32_t word;
+    memcpy(&word, at, 4);
+    sum = word;
+    at += 4;
   }
   if (size & 2) {
-    memcpy(to, at, 2);
-    to += 2, at += 2;
+    uint16_t word;
+    memcpy(&word, at, 2);
+    sum += word;
+    at += 2;
   }
-  if (size & 1) *to = *at;
-  return word;
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+  if (size & 1) sum += *at;
+#else
+  if (size & 1) sum += (uint64_t)*at << 8;
+#endif
+  return sum;
 }
 
 static inline void copy_tail(uint8_t *to, const uint8_t *at, size_t size) {
