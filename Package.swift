@@ -41,6 +41,9 @@ let package = Package(
       swiftSettings: strictSwift),
     .executableTarget(
       name: "kape", dependencies: ["KapeControl", "KapeProtocols", "KapeCrypto"], swiftSettings: strictSwift),
+    .testTarget(
+      name: "KapeControlTests", dependencies: ["KapeControl", "KapeProtocols", "KapeCrypto"],
+      swiftSettings: strictSwift),
     .testTarget(name: "KapeProtocolsTests", dependencies: ["KapeProtocols"], swiftSettings: strictSwift),
   ],
   cLanguageStandard: .gnu11

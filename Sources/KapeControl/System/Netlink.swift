@@ -5,6 +5,10 @@ package import KapeProtocols
 /// Requests to the kernel's routing (rtnetlink), in the network namespace of the thread that made it. Each takes
 /// microseconds; none waits for anything but the kernel.
 package struct Netlink: ~Copyable {
+  /// RTN_UNICAST and RTN_LOCAL.
+  private static let unicast: UInt8 = 1
+  private static let local: UInt8 = 2
+
   private let handle: OpaquePointer
 
   package init() throws(NetlinkError) {
@@ -61,7 +65,7 @@ package struct Netlink: ~Copyable {
   }
 
   package func addresses(of index: UInt32) throws(NetlinkError) -> [InterfaceAddress] {
-    try list("list addresses", where: { _ in true }) { visit, context, error in
+    try list("list addresses", where: Self.any) { visit, context, error in
       kdp_netlink_list_addresses(handle, KDP_FAMILY_NONE, index, visit, context, &error)
     }.compactMap { InterfaceAddress($0.address.prefix) }
   }
@@ -90,8 +94,8 @@ package struct Netlink: ~Copyable {
     let status = kdp_netlink_route_to(handle, &destination, mark, &route, &error)
     if status == KDP_SYSTEM && [ENETUNREACH, EHOSTUNREACH, EACCES, EINVAL, ENODEV].contains(error.code) { return nil }
     guard status == KDP_OK else { throw NetlinkError("look up route to \(address)", status, error) }
-    // RTN_UNREACHABLE and its kin come as answers too.
-    guard Int32(route.type) == 1 || Int32(route.type) == 2 else { return nil }
+    // Unreachable and its kin come as answers too.
+    guard route.type == Self.unicast || route.type == Self.local else { return nil }
     return Route(route)
   }
 
@@ -100,15 +104,17 @@ package struct Netlink: ~Copyable {
     _ family: IPAddress.Family, table: UInt32 = Route.mainTable, interface: UInt32 = 0,
     where condition: @escaping (Route) -> Bool = { _ in true }
   ) throws(NetlinkError) -> [Route] {
-    try list("list routes", where: { $0.route.type == 1 && Route($0.route).map(condition) ?? false }) {
-      visit, context, error in
+    let isWanted = { (record: kdp_netlink_record) in
+      record.route.type == Self.unicast && Route(record.route).map(condition) ?? false
+    }
+    return try list("list routes", where: isWanted) { visit, context, error in
       kdp_netlink_list_routes(handle, family.forC, table, interface, visit, context, &error)
     }.compactMap { Route($0.route) }
   }
 
   /// Whether a table has any entry at all.
   package func hasRoutes(_ family: IPAddress.Family, table: UInt32) throws(NetlinkError) -> Bool {
-    try !list("list routes", where: { _ in true }) { visit, context, error in
+    try !list("list routes", where: Self.any) { visit, context, error in
       kdp_netlink_list_routes(handle, family.forC, table, 0, visit, context, &error)
     }.isEmpty
   }
@@ -127,12 +133,14 @@ package struct Netlink: ~Copyable {
 
   /// In the order of their priorities.
   package func rules(_ family: IPAddress.Family) throws(NetlinkError) -> [PolicyRule] {
-    try list("list rules", where: { _ in true }) { visit, context, error in
+    try list("list rules", where: Self.any) { visit, context, error in
       kdp_netlink_list_rules(handle, family.forC, visit, context, &error)
     }.map { PolicyRule($0.rule, family) }
   }
 
   // MARK: -
+
+  private static func any(_: kdp_netlink_record) -> Bool { true }
 
   private func request(
     _ operation: @autoclosure () -> String, _ body: (inout kdp_netlink_error) -> kdp_status

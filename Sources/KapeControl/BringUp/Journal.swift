@@ -1,0 +1,84 @@
+import Glibc
+
+/// What a tunnel has changed, in its order, in a file that outlives the process. Each record is written before what it
+/// tells of is done, so that everything that was done is in it; undoing what was not done does no harm.
+package struct Journal: ~Copyable, Sendable {
+  package static let heading = "kape-journal 1"
+
+  package let path: String
+  private let file: Descriptor
+
+  /// Begins a new one, or goes on with the one that is there.
+  package init(_ path: String) throws(SystemError) {
+    self.path = path
+    let raw = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    guard raw >= 0 else { throw SystemError(path) }
+    let opened = Descriptor(owning: raw)
+    if lseek(raw, 0, SEEK_END) == 0 { try Files.write(Array((Self.heading + "\n").utf8), to: opened, path) }
+    file = opened
+  }
+
+  package func append(_ record: JournalRecord) throws(SystemError) {
+    try Files.write(Array((record.line + "\n").utf8), to: file, path)
+  }
+
+  /// Appends to another tunnel's.
+  package static func append(_ record: JournalRecord, to path: String) throws(SystemError) {
+    let raw = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW)
+    guard raw >= 0 else { throw SystemError(path) }
+    try Files.write(Array((record.line + "\n").utf8), to: Descriptor(owning: raw), path)
+  }
+
+  /// The records of a file, oldest first; nil when there is none. A last line without an end was never acted upon.
+  package static func read(_ path: String) throws(SystemError) -> [JournalRecord]? {
+    try Files.text(path).map(records)
+  }
+
+  package static func records(_ text: String) -> [JournalRecord] {
+    var lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+    if !lines.isEmpty { lines.removeLast() }
+    guard lines.first == heading[...] else { return [] }
+    return lines.dropFirst().compactMap { JournalRecord(line: $0) }
+  }
+}
+
+/// What a journal's records leave to do, the newest first, and once each.
+package struct JournalSummary: Equatable, Sendable {
+  package var origin: JournalRecord.Origin?
+  package var undo: [JournalRecord] = []
+  package var before: [String] = []
+  package var after: [String] = []
+  package var wasUp = false
+  package var wasEnding = false
+  package var resolverFileIsWhole = false
+
+  package init(_ records: [JournalRecord]) {
+    var parameters: [String: Int] = [:]
+    for record in records {
+      switch record {
+      case .began(let origin): self.origin = origin
+      case .parameter(let path, _):
+        // Its place is that of the first, its value that of the last.
+        if let index = parameters[path] {
+          undo[index] = record
+        } else {
+          parameters[path] = undo.count
+          undo.append(record)
+        }
+      case .resolverFileWritten: resolverFileIsWhole = true
+      case .downCommand(let command):
+        if command.phase == .before { before.append(command.text) } else { after.append(command.text) }
+      case .up: wasUp = true
+      case .ending: wasEnding = true
+      default: undo.append(record)
+      }
+    }
+    undo.reverse()
+  }
+
+  /// The value that a parameter had before.
+  package func before(_ path: String) -> String? {
+    for case .parameter(let found, let before) in undo where found == path { return before }
+    return nil
+  }
+}

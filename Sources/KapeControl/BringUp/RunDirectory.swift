@@ -1,0 +1,106 @@
+internal import CLinux
+import Glibc
+
+/// The folder of one tunnel's state, /run/kape/NAME, and the lock that says who has the name. The lock lives as long as
+/// the process; the folder until everything in it is put back.
+package struct RunDirectory: ~Copyable, Sendable {
+  package static var base: String {
+    let given = getenv("KAPE_RUN_DIR").map { String(cString: $0) } ?? ""
+    return given.isEmpty ? "/run/kape" : given
+  }
+
+  package static func path(of name: String) -> String { base + "/" + name }
+  package static func journal(of name: String) -> String { path(of: name) + "/journal" }
+  package static func socket(of name: String) -> String { path(of: name) + "/control.sock" }
+
+  package enum Failure: Error, CustomStringConvertible {
+    /// Another process has the name.
+    case held(by: Int32)
+    case system(SystemError)
+
+    package var description: String {
+      switch self {
+      case .held(let process): "process \(process) has it"
+      case .system(let error): "\(error)"
+      }
+    }
+  }
+
+  package let name: String
+  package var path: String { Self.path(of: name) }
+  private let lock: Descriptor
+
+  /// Makes the folder (0700) and takes the lock, without waiting for it.
+  package init(_ name: String) throws(Failure) {
+    self.name = name
+    while true {
+      try Self.makeFolders(Self.base, mode: 0o755)
+      try Self.makeFolders(Self.path(of: name), mode: 0o700)
+      var information = stat()
+      let path = Self.path(of: name)
+      guard lstat(path, &information) == 0, information.st_mode & S_IFMT == S_IFDIR, information.st_uid == geteuid()
+      else { throw .system(SystemError(path, code: EPERM)) }
+      guard chmod(path, 0o700) == 0 else { throw .system(SystemError(path)) }
+      let file = path + "/lock"
+      let raw = open(file, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+      if raw < 0 && errno == ENOENT { continue }
+      guard raw >= 0 else { throw .system(SystemError(file)) }
+      let taken = Descriptor(owning: raw)
+      if retrying({ flock(taken.raw, LOCK_EX | LOCK_NB) }) == nil {
+        guard errno == EWOULDBLOCK else { throw .system(SystemError(file)) }
+        throw .held(by: Self.process(in: file))
+      }
+      // Its holder may have removed the folder between the two calls: then this lock is worth nothing.
+      var opened = stat()
+      var present = stat()
+      guard fstat(taken.raw, &opened) == 0, lstat(file, &present) == 0, opened.st_ino == present.st_ino else {
+        continue
+      }
+      do throws(SystemError) {
+        guard ftruncate(taken.raw, 0) == 0 else { throw SystemError(file) }
+        try Files.write(Array("\(getpid())\n".utf8), to: taken, file)
+      } catch {
+        throw .system(error)
+      }
+      lock = taken
+      return
+    }
+  }
+
+  /// Who has a name, if anyone has.
+  package static func holder(of name: String) -> Int32? {
+    let file = path(of: name) + "/lock"
+    let raw = open(file, O_RDONLY | O_CLOEXEC)
+    guard raw >= 0 else { return nil }
+    let lock = Descriptor(owning: raw)
+    guard retrying({ flock(lock.raw, LOCK_SH | LOCK_NB) }) == nil, errno == EWOULDBLOCK else { return nil }
+    return process(in: file)
+  }
+
+  /// Names that there is state of, held or left behind.
+  package static func names() -> [String] {
+    Files.names(in: base).filter { ConfigurationFile.isInterfaceName($0) && Files.exists(journal(of: $0)) }
+  }
+
+  /// Removes the folder with all that is in it. The name is free from then on.
+  package consuming func remove() {
+    for file in Files.names(in: path) where file != "lock" { unlink(path + "/" + file) }
+    unlink(path + "/lock")
+    rmdir(path)
+    _ = consume lock
+  }
+
+  private static func process(in file: String) -> Int32 {
+    let text = (try? Files.text(file)) ?? ""
+    return Int32(text.split(separator: "\n").first ?? "") ?? 0
+  }
+
+  private static func makeFolders(_ path: String, mode: mode_t) throws(Failure) {
+    if mkdir(path, mode) == 0 || errno == EEXIST { return }
+    guard errno == ENOENT, let slash = path.lastIndex(of: "/"), slash != path.startIndex else {
+      throw .system(SystemError(path))
+    }
+    try makeFolders(String(path[..<slash]), mode: 0o755)
+    guard mkdir(path, mode) == 0 || errno == EEXIST else { throw .system(SystemError(path)) }
+  }
+}
