@@ -24,8 +24,9 @@ typedef enum kdp_aead_algorithm {
 typedef enum kdp_aead_provider { KDP_AEAD_OPENSSL, KDP_AEAD_IPSEC_MB, KDP_AEAD_PROVIDER_COUNT } kdp_aead_provider;
 
 /* One packet's work. `source` and `destination` are equal or do not overlap. `size` is the text without tag, 0 to
-   65,535. On open, a job whose tag does not match gets KDP_AUTHENTICATION_FAILED and its destination is not to be used
-   (it is wiped). */
+   65,535, as is `aad_size`; where a size is 0 its pointer may be anything. On open, a job whose tag does not match gets
+   KDP_AUTHENTICATION_FAILED and its destination is not to be used (it is wiped). INVALID_ARGUMENT: a size is out of
+   range; SYSTEM: the library behind the provider failed; in both cases nothing was sealed or opened. */
 typedef struct kdp_aead_job {
   const uint8_t *key; /* the expanded key (kdp_aead_expand); where expanded_size is 0, the raw key itself */
   const uint8_t *source;
@@ -37,16 +38,22 @@ typedef struct kdp_aead_job {
   uint32_t status; /* kdp_status */
 } kdp_aead_job;
 
-/* Usage limits, as data. Packets that may be sealed with one key, failed openings after which a key must go, and text
- * bytes of a packet. */
+/* Usage limits of one key, as data; UINT64_MAX: the protocol's own counter ends first. A key must go once any of them
+   is reached. */
 typedef struct kdp_aead_limits {
-  uint64_t seal_packets, failed_opens, packet_bytes;
+  uint64_t seal_packets; /* packets sealed, each of at most packet_bytes of text (RFC 8446 section 5.5) */
+  uint64_t seal_blocks;  /* packets sealed plus 16-byte blocks of their text, whatever their size
+                            (draft-irtf-cfrg-aead-limits section 5.1.1) */
+  uint64_t failed_opens; /* packets that did not open (RFC 9147 section 4.5.3) */
+  uint64_t packet_bytes;
 } kdp_aead_limits;
 
 /* A worker's state with a provider: contexts, managers. Not thread safe; one a lane. */
 typedef struct kdp_aead_worker kdp_aead_worker;
 
-/* The table: what one provider does for one algorithm. */
+/* The table: what one provider does for one algorithm. Batches may have any length; up to KDP_AEAD_MAX_BATCH is handled
+   in one piece. None of the functions allocates, locks or makes a system call. Consecutive jobs with the same key are
+   cheaper with OpenSSL, which keeps one expanded key for sealing and one for opening. */
 typedef struct kdp_aead {
   const char *name; /* "ChaCha20-Poly1305" */
   kdp_aead_algorithm algorithm;
