@@ -44,7 +44,9 @@ let package = Package(
     .testTarget(
       name: "KapeControlTests", dependencies: ["KapeControl", "KapeProtocols", "KapeCrypto"],
       swiftSettings: strictSwift),
-    .testTarget(name: "KapeProtocolsTests", dependencies: ["KapeProtocols"], swiftSettings: strictSwift),
+    .testTarget(name: "KapeCryptoTests", dependencies: ["KapeCrypto"], swiftSettings: strictSwift),
+    .testTarget(
+      name: "KapeProtocolsTests", dependencies: ["KapeProtocols", "KapeCrypto"], swiftSettings: strictSwift),
   ],
   cLanguageStandard: .gnu11
 )
