@@ -79,6 +79,11 @@ bool packet_checksums_right(const uint8_t *packet, size_t size) {
   return transport_sum(packet, size) == 0xffff;
 }
 
+void packet_fix_ip_checksum(uint8_t *packet) {
+  put16(packet + 10, 0);
+  put16(packet + 10, (uint16_t)~packet_sum(packet, 20, 0));
+}
+
 void packet_fix_checksums(uint8_t *packet, size_t size) {
   if (packet[0] >> 4 == 4) {
     put16(packet + 10, 0);

@@ -42,6 +42,7 @@ size_t packet_headers(const uint8_t *packet);   /* bytes of all headers of a TCP
 uint8_t packet_protocol(const uint8_t *packet); /* behind an extension header */
 bool packet_checksums_right(const uint8_t *packet, size_t size);
 void packet_fix_checksums(uint8_t *packet, size_t size);
+void packet_fix_ip_checksum(uint8_t *packet); /* of IPv4 without options */
 /* Puts the sum of the pseudo header where the checksum was, and writes the header that asks for completion. */
 kdp_virtio packet_make_partial(uint8_t *packet, size_t size, uint8_t gso_type, uint16_t gso_size);
 
