@@ -1,0 +1,190 @@
+/* Making, ending and the smaller calls of the engine. */
+#include <sodium.h>
+
+#include "core/wipe.h"
+#include "wireguard/device.h"
+
+static void destroy(kdp_engine *engine) {
+  kdp_wg_device *device = kdp_wg_device_of(engine);
+  kdp_host host = device->host;
+  for (uint32_t i = 0; i < device->peers.count; i++) {
+    kdp_wg_peer *peer = device->peers.ordered[i];
+    kdp_wg_key_pair *pairs[] = {peer->current, peer->previous, peer->next};
+    for (size_t j = 0; j < sizeof pairs / sizeof pairs[0]; j++)
+      if (pairs[j]) kdp_wg_key_pair_give_back(&device->keys, pairs[j]);
+    kdp_wg_peer_destroy(device, peer);
+  }
+  kdp_wg_key_store_destroy(&device->keys, &host);
+  kdp_wg_index_destroy(&device->indices, &host);
+  kdp_wg_heap_destroy(&device->heap, &host);
+  kdp_wg_peer_table_destroy(&device->peers, &host);
+  kdp_wg_staging_destroy(&device->staging, &host);
+  if (device->trie) kdp_trie_destroy(device->trie);
+  kdp_aead_worker_destroy(device->worker);
+  kdp_wipe(device, sizeof *device);
+  host.release(host.context, device, sizeof *device);
+}
+
+static kdp_room room(const kdp_engine *engine, const kdp_path *path) {
+  (void)path;
+  return (kdp_room){
+      .head = KDP_WIREGUARD_HEAD,
+      .tail = KDP_WIREGUARD_TAIL,
+      .growth = KDP_WIREGUARD_HEAD + KDP_WIREGUARD_TAIL,
+      .inside_mtu = ((const kdp_wg_device *)(const void *)engine)->inside_mtu,
+      .reorder_window = (KDP_WG_WINDOW_WORDS - 1) * 64,
+  };
+}
+
+static kdp_lane *lane_of(kdp_engine *engine, uint32_t index) {
+  return index == 0 ? &kdp_wg_device_of(engine)->lane : NULL;
+}
+
+/* A link is gone, and with it the source addresses that were learnt on it. */
+static void link_down(kdp_lane *lane, kdp_link link, int error, kdp_out *out, kdp_now now) {
+  kdp_wg_device *device = kdp_wg_device_of_lane(lane);
+  (void)error;
+  (void)out;
+  (void)now;
+  for (uint32_t i = 0; i < device->peers.count; i++)
+    if (device->peers.ordered[i]->path.link == link) kdp_wg_peer_clear_source(device->peers.ordered[i]);
+}
+
+static void path_mtu(kdp_lane *lane, const kdp_path *path, uint16_t bytes, kdp_now now) {
+  kdp_wg_device *device = kdp_wg_device_of_lane(lane);
+  for (uint32_t i = 0; i < device->peers.count; i++) {
+    kdp_wg_peer *peer = device->peers.ordered[i];
+    if (peer->path.remote.family != path->remote.family ||
+        memcmp(peer->path.remote.bytes, path->remote.bytes, sizeof path->remote.bytes) != 0)
+      continue;
+    peer->path_mtu = bytes;
+    peer->path_mtu_until = now.boot + KDP_WG_PATH_MTU_TIME;
+  }
+}
+
+/* What was learnt of the old network is forgotten. Peers that are in use say at once where they are now: with a session
+   by an empty packet, else by an initiation that does not wait for the last one's time to pass. */
+static void network_changed(kdp_lane *lane, kdp_out *out, kdp_now now) {
+  kdp_wg_device *device = kdp_wg_device_of_lane(lane);
+  now = kdp_wg_clamp(device, now);
+  kdp_wg_call_begin(device, out, now);
+  for (uint32_t i = 0; i < device->peers.count; i++) {
+    kdp_wg_peer *peer = device->peers.ordered[i];
+    kdp_wg_peer_clear_source(peer);
+    peer->path_mtu = 0;
+    bool attempting = kdp_wg_attempt_runs(peer);
+    if (attempting || peer->staged.count > 0) {
+      peer->handshake_sent = 0;
+      peer->unanswered = 0;
+      peer->timer[KDP_WG_TIMER_RETRANSMIT] = peer->timer[KDP_WG_TIMER_GIVE_UP] = KDP_NEVER;
+      kdp_wg_work_remove(device, peer, KDP_WG_WORK_INITIATE);
+      kdp_wg_want_handshake(device, peer, now.boot);
+    } else if (peer->keepalive_interval != 0 || kdp_wg_key_pair_can_send(peer->current, now.boot)) {
+      peer->keepalive_owed = true;
+      kdp_wg_work_add(device, peer, KDP_WG_WORK_FLUSH);
+    }
+  }
+  kdp_wg_call_end(device, out, now);
+}
+
+static void set_inside_mtu(kdp_engine *engine, uint16_t bytes) {
+  kdp_wg_device_of(engine)->inside_mtu = bytes ? bytes : KDP_WG_DEFAULT_MTU;
+}
+
+static uint64_t deadline(const kdp_lane *lane) {
+  const kdp_wg_device *device = (const kdp_wg_device *)(const void *)lane->engine;
+  if (device->out_blocked) return lane->newest_boot;
+  uint64_t earliest = kdp_wg_heap_first(&device->heap);
+  if (device->pool_retry != 0 && device->pool_retry < earliest) earliest = device->pool_retry;
+  if (device->load_until != 0 && device->load_until < earliest) earliest = device->load_until;
+  return earliest;
+}
+
+static void tick(kdp_lane *lane, kdp_out *out, kdp_now now) {
+  kdp_wg_device *device = kdp_wg_device_of_lane(lane);
+  now = kdp_wg_clamp(device, now);
+  kdp_wg_call_begin(device, out, now);
+  kdp_wg_call_end(device, out, now);
+}
+
+static void quiescent(kdp_lane *lane, kdp_now now) {
+  (void)now;
+  kdp_wg_device_of_lane(lane)->round_messages = 0;
+}
+
+static bool next_event(kdp_engine *engine, kdp_event *event) {
+  return kdp_event_queue_take(&kdp_wg_device_of(engine)->events, event);
+}
+
+static void statistics(const kdp_engine *engine, kdp_statistics *statistics) {
+  *statistics = ((const kdp_wg_device *)(const void *)engine)->statistics;
+}
+
+static const kdp_engine_ops ops = {
+    .name = "wireguard",
+    .destroy = destroy,
+    .room = room,
+    .lane = lane_of,
+    .inside = kdp_wg_inside,
+    .outside = kdp_wg_outside,
+    .link_down = link_down,
+    .path_mtu = path_mtu,
+    .network_changed = network_changed,
+    .set_inside_mtu = set_inside_mtu,
+    .deadline = deadline,
+    .tick = tick,
+    .quiescent = quiescent,
+    .next_event = next_event,
+    .statistics = statistics,
+};
+
+static kdp_limits with_defaults(const kdp_limits *limits) {
+  kdp_limits filled = *limits;
+  if (filled.peers == 0) filled.peers = KDP_WG_DEFAULT_PEERS;
+  if (filled.lanes == 0) filled.lanes = 1;
+  if (filled.staged_packets == 0) filled.staged_packets = KDP_WG_DEFAULT_STAGED_PACKETS;
+  if (filled.handshakes_per_call == 0) filled.handshakes_per_call = KDP_WG_DEFAULT_HANDSHAKES_PER_CALL;
+  return filled;
+}
+
+/* Everything that can fail; destroy() takes what is there. */
+static kdp_status fill(kdp_wg_device *device, const kdp_wireguard_config *config) {
+  kdp_status status = kdp_aead_worker_choose(config->aead_provider, &device->host, &device->worker);
+  if (status != KDP_OK) return status;
+  device->aead = config->aead ? config->aead : kdp_aead_of(device->worker, KDP_AEAD_CHACHA20_POLY1305);
+  if (device->aead->key_size != KDP_WG_KEY_SIZE || device->aead->expanded_size != 0) return KDP_UNSUPPORTED;
+  status = kdp_trie_create(&device->host, &device->trie);
+  if (status != KDP_OK) return status;
+  return kdp_wg_staging_create(&device->staging, device->limits.staged_packets, &device->host);
+}
+
+kdp_status kdp_wireguard_create(const kdp_wireguard_config *config, const kdp_limits *limits, const kdp_host *host,
+                                kdp_now now, kdp_engine **engine) {
+  if (limits->lanes > 1) return KDP_UNSUPPORTED;
+  if (sodium_init() < 0) return KDP_SELF_TEST_FAILED;
+  kdp_wg_device *device = host->allocate(host->context, sizeof *device);
+  if (!device) return KDP_NO_MEMORY;
+  memset(device, 0, offsetof(kdp_wg_device, events));
+  device->events.first = device->events.count = device->events.lost = 0;
+  device->group.count = 0;
+  device->engine.ops = &ops;
+  device->lane = (kdp_lane){.engine = &device->engine, .newest_boot = now.boot};
+  device->host = *host;
+  device->limits = with_defaults(limits);
+  device->inside_mtu = config->inside_mtu ? config->inside_mtu : KDP_WG_DEFAULT_MTU;
+  device->fixed_port = config->fixed_port;
+  device->newest_stamp = config->newest_stamp;
+  device->icmp_time = now.boot;
+  device->icmp_credit = KDP_SECOND / KDP_WG_ICMP_PER_SECOND * KDP_WG_ICMP_BURST;
+  host->random(host->context, &device->jitter, sizeof device->jitter);
+  device->jitter |= 1; /* the generator stands still at zero */
+  kdp_wg_peer_table_start(&device->peers, host);
+  kdp_wg_ratelimit_start(&device->ratelimit, host);
+  kdp_status status = fill(device, config);
+  if (status != KDP_OK) {
+    destroy(&device->engine);
+    return status;
+  }
+  *engine = &device->engine;
+  return KDP_OK;
+}
