@@ -34,7 +34,6 @@ void kdp_wg_answer_unreachable(kdp_wg_device *device, const kdp_packet *packet, 
   answer(device, KDP_ICMP_HOST_UNREACHABLE, 0, packet, out, boot);
 }
 
-void kdp_wg_answer_too_big(kdp_wg_device *device, const kdp_packet *packet, uint32_t mtu, kdp_out *out,
-                           uint64_t boot) {
+void kdp_wg_answer_too_big(kdp_wg_device *device, const kdp_packet *packet, uint32_t mtu, kdp_out *out, uint64_t boot) {
   answer(device, KDP_ICMP_TOO_BIG, (uint16_t)mtu, packet, out, boot);
 }

@@ -1,8 +1,8 @@
 /* kdp_wireguard_apply: all or nothing. First everything that can fail is done: the change is checked and walked through
    in order to see which peers it makes, and all memory is taken. Then it is carried out, which cannot fail.
 
-   A peer that is in the table by key but not `live` is one that the change makes, or has removed; `present` is the answer
-   of the walk to "would it exist now". Between two changes every peer is live and present. */
+   A peer that is in the table by key but not `live` is one that the change makes, or has removed; `present` is the
+   answer of the walk to "would it exist now". Between two changes every peer is live and present. */
 #include "core/wipe.h"
 #include "wireguard/device.h"
 
@@ -76,9 +76,8 @@ static void find_identity(apply_state *state) {
   state->identity = device->identity;
   if (!(state->change->fields & KDP_WIREGUARD_SET_PRIVATE_KEY)) return;
   kdp_wg_identity_set(&state->identity, state->change->private_key);
-  state->new_identity =
-      state->identity.present != device->identity.present ||
-      !kdp_equal_secret(state->identity.private_key, device->identity.private_key, KDP_KEY_SIZE);
+  state->new_identity = state->identity.present != device->identity.present ||
+                        !kdp_equal_secret(state->identity.private_key, device->identity.private_key, KDP_KEY_SIZE);
 }
 
 /* Who is still there before the first peer of the change is looked at. */
@@ -123,8 +122,7 @@ static kdp_status walk_peer(apply_state *state, const kdp_wireguard_peer_change 
   if (++state->present > device->limits.peers) return KDP_LIMIT;
   if (state->present > state->present_most) state->present_most = state->present;
   if (!peer) {
-    kdp_status status =
-        kdp_wg_peer_table_reserve(&device->peers, device->peers.count + ++state->made, &device->host);
+    kdp_status status = kdp_wg_peer_table_reserve(&device->peers, device->peers.count + ++state->made, &device->host);
     if (status != KDP_OK) return status;
     peer = device->host.allocate(device->host.context, sizeof *peer);
     if (!peer) return KDP_NO_MEMORY;
@@ -320,9 +318,8 @@ static void carry_out(apply_state *state, kdp_now now) {
 
 kdp_status kdp_wireguard_apply(kdp_engine *engine, const kdp_wireguard_change *change, kdp_out *out, kdp_now now) {
   kdp_wg_device *device = kdp_wg_device_of(engine);
-  apply_state state = {.device = device,
-                       .change = change,
-                       .replace = (change->fields & KDP_WIREGUARD_REPLACE_PEERS) != 0};
+  apply_state state = {
+      .device = device, .change = change, .replace = (change->fields & KDP_WIREGUARD_REPLACE_PEERS) != 0};
   kdp_status status = prepare(&state);
   if (status == KDP_OK) {
     now = kdp_wg_clamp(device, now);

@@ -1,5 +1,5 @@
-/* The engine behind kdp/wireguard.h: a device with its peers. One lane; its functions are spread over the files named at
-   each group below. */
+/* The engine behind kdp/wireguard.h: a device with its peers. One lane; its functions are spread over the files named
+   at each group below. */
 #ifndef KDP_WIREGUARD_DEVICE_H
 #define KDP_WIREGUARD_DEVICE_H
 
@@ -48,15 +48,15 @@ typedef struct kdp_wg_device {
   kdp_wg_work_list work[2]; /* by kdp_wg_work: initiations, flushes */
   kdp_statistics statistics;
 
-  uint64_t call;           /* number of the call on the lane that is running */
-  uint32_t budget;         /* handshake messages that this call may still work on */
-  bool out_blocked;        /* work was left over because `out` was full or the budget spent */
-  uint64_t pool_retry;     /* work was left over because no slot was free: when to try again; 0: no */
-  uint64_t peer_number;    /* of the newest peer */
-  uint64_t newest_stamp;   /* wall time */
-  bool clock_back;         /* an event has told that the wall clock is behind the stamps */
-  uint64_t authenticated;  /* boot time of the newest authenticated packet of any peer */
-  uint64_t rebound;        /* boot time of the newest REBIND, 0: none */
+  uint64_t call;            /* number of the call on the lane that is running */
+  uint32_t budget;          /* handshake messages that this call may still work on */
+  bool out_blocked;         /* work was left over because `out` was full or the budget spent */
+  uint64_t pool_retry;      /* work was left over because no slot was free: when to try again; 0: no */
+  uint64_t peer_number;     /* of the newest peer */
+  uint64_t newest_stamp;    /* wall time */
+  bool clock_back;          /* an event has told that the wall clock is behind the stamps */
+  uint64_t authenticated;   /* boot time of the newest authenticated packet of any peer */
+  uint64_t rebound;         /* boot time of the newest REBIND, 0: none */
   uint64_t rebind_interval; /* from it to the next one without an authenticated packet */
   uint64_t jitter;          /* state of the generator of timer jitter */
   uint32_t round_messages;  /* handshake messages read in this round */
@@ -90,8 +90,8 @@ static inline void kdp_wg_trim(kdp_packet *packet, uint32_t size) {
 
 /* ---- device.c: what every call begins and ends with, and events ---- */
 
-/* For calls that do not come through kdp_engine_...: boot time does not go back. Time 0 is taken as 1, since 0 stands for
-   "never yet" in a peer. */
+/* For calls that do not come through kdp_engine_...: boot time does not go back. Time 0 is taken as 1, since 0 stands
+   for "never yet" in a peer. */
 kdp_now kdp_wg_clamp(kdp_wg_device *device, kdp_now now);
 /* New number, new budget, and all timers that are due. */
 void kdp_wg_call_begin(kdp_wg_device *device, kdp_out *out, kdp_now now);
@@ -107,8 +107,8 @@ bool kdp_wg_path_index(kdp_wg_device *device, kdp_wg_peer *peer, kdp_out *out, u
 
 /* ---- session.c: key pairs of a peer ---- */
 
-/* A handshake made keys. The initiator's are in use at once, the responder's wait for the first packet. `local_index` is
-   in the index table already and points to the pair afterwards. */
+/* A handshake made keys. The initiator's are in use at once, the responder's wait for the first packet. `local_index`
+   is in the index table already and points to the pair afterwards. */
 void kdp_wg_session_add(kdp_wg_device *device, kdp_wg_peer *peer, const kdp_wg_session_keys *keys, bool initiator,
                         uint32_t local_index, uint32_t remote_index, kdp_now now);
 /* A packet was opened with `pair`: when it is the one that waits it comes into use. */

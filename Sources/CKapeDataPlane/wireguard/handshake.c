@@ -31,8 +31,7 @@ static void next_stamp(kdp_wg_device *device, kdp_wg_peer *peer, uint8_t stamp[K
   uint64_t time = kdp_wg_stamp_next(now.wall, peer->stamp);
   /* A little ahead is ordinary: two initiations within one step of the stamps. */
   bool back = time > now.wall && time - now.wall > KDP_SECOND;
-  if (back && !device->clock_back)
-    kdp_wg_tell_simple(device, KDP_EVENT_CLOCK_BACK, peer, KDP_OK, time - now.wall, now);
+  if (back && !device->clock_back) kdp_wg_tell_simple(device, KDP_EVENT_CLOCK_BACK, peer, KDP_OK, time - now.wall, now);
   device->clock_back = back;
   peer->stamp = time;
   if (time > device->newest_stamp) device->newest_stamp = time;
@@ -118,13 +117,12 @@ bool kdp_wg_under_load(const kdp_wg_device *device, uint64_t boot) {
 
 static void count_message(kdp_wg_device *device, kdp_now now) {
   if (++device->round_messages < KDP_WG_LOAD_MESSAGES) return;
-  if (!kdp_wg_under_load(device, now.boot))
-    kdp_wg_tell_simple(device, KDP_EVENT_UNDER_LOAD, NULL, KDP_OK, 1, now);
+  if (!kdp_wg_under_load(device, now.boot)) kdp_wg_tell_simple(device, KDP_EVENT_UNDER_LOAD, NULL, KDP_OK, 1, now);
   device->load_until = now.boot + KDP_WG_LOAD_HOLD;
 }
 
-/* What a message must show before it may cost us a multiplication. OK, or what became of it; with COOKIE_SENT the caller
-   has to send one. */
+/* What a message must show before it may cost us a multiplication. OK, or what became of it; with COOKIE_SENT the
+   caller has to send one. */
 static kdp_status admit(kdp_wg_device *device, const kdp_packet *packet, const kdp_path *path, kdp_now now) {
   count_message(device, now);
   if (!device->identity.present) return KDP_NO_KEY;
@@ -249,8 +247,7 @@ static kdp_status take_initiation(kdp_wg_device *device, const kdp_packet *packe
   kdp_wg_reception reception;
   kdp_wg_peer *peer = NULL;
   device->budget--;
-  kdp_status status =
-      receive_initiation(device, (const kdp_wg_initiation *)packet->data, &reception, &peer, now);
+  kdp_status status = receive_initiation(device, (const kdp_wg_initiation *)packet->data, &reception, &peer, now);
   if (status == KDP_OK) {
     status = answer_initiation(device, peer, packet, &reception, path, out, now);
     *answered = status == KDP_OK;
@@ -268,8 +265,7 @@ static kdp_status take_response(kdp_wg_device *device, const kdp_packet *packet,
   kdp_wg_peer *peer = entry->value;
   kdp_wg_session_keys keys;
   device->budget--;
-  kdp_status status =
-      kdp_wg_response_consume(&device->identity, &peer->handshake, peer->preshared_key, message, &keys);
+  kdp_status status = kdp_wg_response_consume(&device->identity, &peer->handshake, peer->preshared_key, message, &keys);
   if (status == KDP_OK) {
     peer->handshake_active = false;
     count_received(device, peer, packet->size);

@@ -12,7 +12,7 @@ void kdp_wg_hmac(uint8_t mac[KDP_WG_HASH_SIZE], const void *key, size_t key_size
 
 /* Kdf_1, Kdf_2 and Kdf_3 (HKDF, RFC 5869): as many of the outputs as are not NULL, from the first on. Outputs may be
    the chaining key itself. */
-void kdp_wg_kdf(const uint8_t chaining_key[KDP_WG_HASH_SIZE], const void *input, size_t input_size,
-                uint8_t *first, uint8_t *second, uint8_t *third);
+void kdp_wg_kdf(const uint8_t chaining_key[KDP_WG_HASH_SIZE], const void *input, size_t input_size, uint8_t *first,
+                uint8_t *second, uint8_t *third);
 
 #endif

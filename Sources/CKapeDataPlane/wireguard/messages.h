@@ -103,9 +103,7 @@ static inline kdp_status kdp_wg_classify(const uint8_t *bytes, size_t size, kdp_
   if (size < 4) return KDP_TOO_SHORT;
   size_t wanted;
   switch (kdp_load_le32(bytes)) {
-  case KDP_WG_TRANSPORT:
-    *type = KDP_WG_TRANSPORT;
-    return size < KDP_WG_TRANSPORT_MIN_SIZE ? KDP_TOO_SHORT : KDP_OK;
+  case KDP_WG_TRANSPORT: *type = KDP_WG_TRANSPORT; return size < KDP_WG_TRANSPORT_MIN_SIZE ? KDP_TOO_SHORT : KDP_OK;
   case KDP_WG_INITIATION:
     *type = KDP_WG_INITIATION;
     wanted = sizeof(kdp_wg_initiation);

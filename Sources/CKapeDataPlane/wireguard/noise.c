@@ -134,8 +134,7 @@ kdp_status kdp_wg_initiation_open_static(const kdp_wg_identity *identity, const 
 }
 
 kdp_status kdp_wg_initiation_open_timestamp(const kdp_wg_initiation *message,
-                                            const uint8_t static_static[KDP_WG_KEY_SIZE],
-                                            kdp_wg_reception *reception) {
+                                            const uint8_t static_static[KDP_WG_KEY_SIZE], kdp_wg_reception *reception) {
   uint8_t key[KDP_WG_KEY_SIZE];
   kdp_wg_kdf(reception->chaining_key, static_static, KDP_WG_KEY_SIZE, reception->chaining_key, key, NULL);
   kdp_status status = open_and_mix(reception->hash, key, message->sealed_timestamp, sizeof message->sealed_timestamp,
@@ -154,8 +153,7 @@ kdp_status kdp_wg_response_create(kdp_wg_reception *reception, const uint8_t pre
   mix_ephemeral(reception->chaining_key, reception->hash, message->ephemeral);
   /* ee, se */
   kdp_status status = mix_dh(reception->chaining_key, NULL, ephemeral_private, reception->remote_ephemeral);
-  if (status == KDP_OK)
-    status = mix_dh(reception->chaining_key, NULL, ephemeral_private, reception->remote_static);
+  if (status == KDP_OK) status = mix_dh(reception->chaining_key, NULL, ephemeral_private, reception->remote_static);
   if (status == KDP_OK) {
     mix_preshared_key(reception->chaining_key, reception->hash, key, preshared_key);
     seal_and_mix(reception->hash, key, NULL, 0, message->sealed_nothing);

@@ -144,11 +144,12 @@ static void add_to_group(kdp_wg_device *device, const kdp_packet *packet, kdp_wg
   job->status = KDP_OK;
   memset(job->nonce, 0, 4);
   kdp_store_le64(job->nonce + 4, counter);
-  *entry = (kdp_wg_group_entry){.packet = *packet, .pair = pair, .peer = pair->peer, .counter = counter, .input = input};
+  *entry =
+      (kdp_wg_group_entry){.packet = *packet, .pair = pair, .peer = pair->peer, .counter = counter, .input = input};
   entry->packet.data = text;
   entry->packet.size = size;
-  entry->packet.head = (uint16_t)(packet->head > UINT16_MAX - KDP_WIREGUARD_HEAD ? UINT16_MAX
-                                                                                : packet->head + KDP_WIREGUARD_HEAD);
+  entry->packet.head =
+      (uint16_t)(packet->head > UINT16_MAX - KDP_WIREGUARD_HEAD ? UINT16_MAX : packet->head + KDP_WIREGUARD_HEAD);
   entry->packet.tail =
       (uint16_t)(packet->tail > UINT16_MAX - KDP_WG_TAG_SIZE ? UINT16_MAX : packet->tail + KDP_WG_TAG_SIZE);
 }
@@ -196,8 +197,7 @@ uint32_t kdp_wg_outside(kdp_lane *lane, kdp_batch *in, kdp_out *out, kdp_now now
   for (; taken < in->count; taken++) {
     kdp_packet *packet = &in->packet[taken];
     kdp_wg_message_type type;
-    kdp_status status =
-        packet->status != KDP_OK ? packet->status : kdp_wg_classify(packet->data, packet->size, &type);
+    kdp_status status = packet->status != KDP_OK ? packet->status : kdp_wg_classify(packet->data, packet->size, &type);
     if (status == KDP_OK && packet->path >= in->path_count) status = KDP_INVALID_ARGUMENT;
     if (status != KDP_OK) {
       refuse(device, packet, status, out);

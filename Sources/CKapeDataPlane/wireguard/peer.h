@@ -36,36 +36,36 @@ struct kdp_wg_peer {
   /* Data path. */
   kdp_trie_owner prefixes; /* what the tries hand out: first, so that it is the peer */
   kdp_wg_key_pair *current, *previous, *next;
-  kdp_path path; /* endpoint, and our side of it; remote.family NONE: not known */
-  uint64_t timer[KDP_WG_TIMER_COUNT]; /* boot time, KDP_NEVER: off */
-  uint64_t keepalive_interval; /* ns, 0: off */
+  kdp_path path;                                     /* endpoint, and our side of it; remote.family NONE: not known */
+  uint64_t timer[KDP_WG_TIMER_COUNT];                /* boot time, KDP_NEVER: off */
+  uint64_t keepalive_interval;                       /* ns, 0: off */
   uint64_t received_bytes, sent_bytes;               /* whole messages */
   uint64_t inside_received_bytes, inside_sent_bytes; /* inner packets */
-  uint64_t path_mtu_until; /* when path_mtu is forgotten */
-  uint64_t path_call;      /* number of the engine call in which path_index was given out */
-  uint16_t path_index;     /* of `path` in that call's out->wire.path */
-  uint16_t path_mtu;       /* 0: not known */
+  uint64_t path_mtu_until;                           /* when path_mtu is forgotten */
+  uint64_t path_call;                                /* number of the engine call in which path_index was given out */
+  uint16_t path_index;                               /* of `path` in that call's out->wire.path */
+  uint16_t path_mtu;                                 /* 0: not known */
   uint32_t heap_index;
   kdp_wg_staged staged;
   uint8_t work; /* kdp_wg_work */
   bool keepalive_owed;
-  bool lastminute_handshake;   /* the receive path has asked for a new session already */
-  bool connected;              /* a session is up, as events tell it */
-  bool handshake_active;       /* an initiation waits for its answer: `handshake` is valid */
-  kdp_wg_link work_link[2];    /* of the lists for initiations and for flushes */
+  bool lastminute_handshake; /* the receive path has asked for a new session already */
+  bool connected;            /* a session is up, as events tell it */
+  bool handshake_active;     /* an initiation waits for its answer: `handshake` is valid */
+  kdp_wg_link work_link[2];  /* of the lists for initiations and for flushes */
 
   /* Control. */
-  uint64_t number; /* as in events */
-  uint32_t attempts;      /* initiations of this attempt */
-  uint32_t unanswered;    /* initiations in a row without an authenticated packet */
+  uint64_t number;                         /* as in events */
+  uint32_t attempts;                       /* initiations of this attempt */
+  uint32_t unanswered;                     /* initiations in a row without an authenticated packet */
   uint64_t initiated[KDP_WG_REBIND_AFTER]; /* boot times of the newest initiations, newest first */
-  uint64_t handshake_sent;     /* boot time of the newest initiation or response, 0: none */
-  uint64_t initiation_consumed; /* boot time of the newest initiation answered, 0: none */
-  uint64_t resolved;           /* boot time of the newest RESOLVE, 0: none */
-  uint64_t handshake_wall;     /* wall time of the newest completed handshake */
-  uint64_t stamp;              /* newest wall time put into a stamp, or what stamps must stay above */
+  uint64_t handshake_sent;                 /* boot time of the newest initiation or response, 0: none */
+  uint64_t initiation_consumed;            /* boot time of the newest initiation answered, 0: none */
+  uint64_t resolved;                       /* boot time of the newest RESOLVE, 0: none */
+  uint64_t handshake_wall;                 /* wall time of the newest completed handshake */
+  uint64_t stamp;                          /* newest wall time put into a stamp, or what stamps must stay above */
   uint8_t newest_timestamp[KDP_WG_TIMESTAMP_SIZE]; /* newest received */
-  uint32_t handshake_index;    /* local index while handshake_active */
+  uint32_t handshake_index;                        /* local index while handshake_active */
   kdp_wg_handshake handshake;
   kdp_wg_cookie cookie;
   bool static_static_known;

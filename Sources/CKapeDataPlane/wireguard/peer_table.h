@@ -1,5 +1,5 @@
-/* The peers of a device: by public key (a hash table of chains), and in the order in which they were added, which is the
-   order of their numbers (an array). */
+/* The peers of a device: by public key (a hash table of chains), and in the order in which they were added, which is
+   the order of their numbers (an array). */
 #ifndef KDP_WIREGUARD_PEER_TABLE_H
 #define KDP_WIREGUARD_PEER_TABLE_H
 
@@ -8,10 +8,10 @@
 typedef struct kdp_wg_peer_table {
   kdp_wg_peer **bucket;
   kdp_wg_peer **ordered;
-  uint32_t bucket_count;  /* a power of two, or 0 */
-  uint32_t count;         /* live peers: those in `ordered` */
+  uint32_t bucket_count; /* a power of two, or 0 */
+  uint32_t count;        /* live peers: those in `ordered` */
   uint32_t ordered_capacity;
-  uint8_t hash_key[16];   /* so that nobody can choose keys that fall together */
+  uint8_t hash_key[16]; /* so that nobody can choose keys that fall together */
 } kdp_wg_peer_table;
 
 void kdp_wg_peer_table_start(kdp_wg_peer_table *table, const kdp_host *host);

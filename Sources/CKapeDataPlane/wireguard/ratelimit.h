@@ -1,6 +1,7 @@
 /* A token bucket per source of handshake messages under load: per IPv4 address, per IPv6 /64, so that one host with a
-   network of addresses is still one source. The table is of fixed size. A source that has been quiet until its bucket is
-   full again is as good as unknown, so its place is free; a set that is full of busy sources refuses further ones. */
+   network of addresses is still one source. The table is of fixed size. A source that has been quiet until its bucket
+   is full again is as good as unknown, so its place is free; a set that is full of busy sources refuses further ones.
+ */
 #ifndef KDP_WIREGUARD_RATELIMIT_H
 #define KDP_WIREGUARD_RATELIMIT_H
 

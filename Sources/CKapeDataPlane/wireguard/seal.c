@@ -1,6 +1,6 @@
 /* Towards the wire. Packets go through in runs of one peer: what belongs to the peer (its session, its path, its timers
-   and counters) is looked at once a run; per packet there is the look-up, the header in front, the padding behind, and a
-   job for the AEAD, which seals up to 64 packets at once, in place. */
+   and counters) is looked at once a run; per packet there is the look-up, the header in front, the padding behind, and
+   a job for the AEAD, which seals up to 64 packets at once, in place. */
 #include "net/ip.h"
 #include "wireguard/device.h"
 
@@ -215,8 +215,8 @@ typedef struct destination_cache {
 static kdp_wg_peer *find_peer(const kdp_wg_device *device, destination_cache *cache, const kdp_ip *ip) {
   size_t size = ip->version == 4 ? 4 : 16;
   if (cache->version != ip->version || memcmp(cache->address, ip->destination, size) != 0) {
-    kdp_trie_owner *owner = kdp_trie_find(device->trie, ip->version == 4 ? KDP_FAMILY_IPV4 : KDP_FAMILY_IPV6,
-                                          ip->destination);
+    kdp_trie_owner *owner =
+        kdp_trie_find(device->trie, ip->version == 4 ? KDP_FAMILY_IPV4 : KDP_FAMILY_IPV6, ip->destination);
     cache->version = ip->version;
     memcpy(cache->address, ip->destination, size);
     cache->peer = owner ? kdp_wg_peer_of_owner(owner) : NULL;
@@ -230,8 +230,8 @@ static void stage(kdp_wg_device *device, kdp_wg_peer *peer, const kdp_packet *pa
 }
 
 /* One packet from the inside. AGAIN: it has to wait for room and was not touched. */
-static kdp_status take(kdp_wg_device *device, seal_run *run, destination_cache *cache, kdp_packet *packet,
-                       kdp_out *out, kdp_now now) {
+static kdp_status take(kdp_wg_device *device, seal_run *run, destination_cache *cache, kdp_packet *packet, kdp_out *out,
+                       kdp_now now) {
   kdp_ip ip;
   kdp_status status = packet->status != KDP_OK ? packet->status : kdp_ip_read(packet->data, packet->size, &ip);
   if (status != KDP_OK) return status;

@@ -2,8 +2,8 @@
 
    A peer accepts an initiation only with a stamp above the newest it has seen from us. So stamps must rise whatever the
    wall clock does: the next stamp for a peer is the wall clock rounded down, or, when that is not above the last one
-   used for the peer, the last one plus the smallest step. A host that keeps the newest stamp over a restart and hands it
-   back (kdp_wireguard_config.newest_stamp) is safe from a clock set back in between, too. */
+   used for the peer, the last one plus the smallest step. A host that keeps the newest stamp over a restart and hands
+   it back (kdp_wireguard_config.newest_stamp) is safe from a clock set back in between, too. */
 #ifndef KDP_WIREGUARD_TAI64N_H
 #define KDP_WIREGUARD_TAI64N_H
 
