@@ -104,6 +104,8 @@ typedef struct kdp_io_statistics {
   uint64_t tun_reads, tun_writes, udp_reads, udp_sends; /* operations */
   uint64_t rounds, waits;
   uint64_t segmented_sends, joined_reads, joined_writes;
+  uint64_t status[KDP_STATUS_COUNT]; /* packets that ended in the I/O layer, by reason: SEND_REFUSED, SEND_TOO_BIG,
+                                        INSIDE_REFUSED, TRUNCATED, what a super-packet was refused for, ... */
 } kdp_io_statistics;
 void kdp_worker_statistics(const kdp_worker *worker, kdp_io_statistics *statistics) KDP_NONNULL;
 

@@ -1,0 +1,239 @@
+/* The worker's loop: rounds of commands, inside to wire, wire to inside, timers and events, each run to completion. */
+#define _GNU_SOURCE /* struct mmsghdr, struct in6_pktinfo */
+#include <errno.h>
+#include <string.h>
+
+#include "io/worker_state.h"
+#include "offload/split.h"
+
+/* Packets that one round takes from the inside before they go on: enough for the cipher's batches, few enough to stay
+   in the caches. */
+enum { INSIDE_TARGET = 64 };
+
+/* Shows the engine what is in `batch`; what it does not take stays. */
+static void push(kdp_worker *worker, kdp_batch *batch, uint32_t (*call)(kdp_lane *, kdp_batch *, kdp_out *, kdp_now)) {
+  kdp_batch view = *batch;
+  bool stuck = false;
+  while (view.count > 0) {
+    uint32_t taken = call(worker->lane, &view, worker->out, worker->now);
+    view.packet += taken;
+    view.count -= taken;
+    kdp_output_flush(worker);
+    if (taken > 0) {
+      stuck = false;
+      continue;
+    }
+    if (worker->wire_flow == KDP_FLOW_BLOCKED || worker->inside_flow == KDP_FLOW_BLOCKED) break;
+    if (stuck) { /* all output is drained and still it takes nothing: it must not stop the rest */
+      kdp_count(&worker->count.status[KDP_POOL_EMPTY], 1);
+      kdp_pool_release(worker->pool, view.packet->slot);
+      view.packet++;
+      view.count--;
+    }
+    stuck = !stuck;
+  }
+  if (view.count > 0 && view.packet != batch->packet)
+    memmove(batch->packet, view.packet, view.count * sizeof *view.packet);
+  batch->count = view.count;
+  if (batch->count == 0) batch->path_count = 0;
+}
+
+/* ---- Inside to wire ---- */
+
+static void split(kdp_worker *worker, bool *full) {
+  kdp_virtio header = {0};
+  const uint8_t *bytes = worker->frame;
+  uint32_t size = worker->frame_size;
+  kdp_status status = KDP_TOO_SHORT;
+  if (worker->tun.vnet_header && size >= KDP_VIRTIO_SIZE) {
+    memcpy(&header, bytes, KDP_VIRTIO_SIZE);
+    bytes += KDP_VIRTIO_SIZE;
+    size -= KDP_VIRTIO_SIZE;
+    status = KDP_OK;
+  } else if (!worker->tun.vnet_header) {
+    status = KDP_OK;
+  }
+  if (status == KDP_OK)
+    status = kdp_split_copy(&header, bytes, size, kdp_engine_room(worker->engine, NULL), worker->pool, &worker->inside);
+  bool retry = status == KDP_OUT_FULL || status == KDP_POOL_EMPTY;
+  bool others_hold_slots = worker->inside.count > 0 || worker->outside.count > 0 || worker->received_count > 0 ||
+                           worker->out->wire.count > 0 || worker->out->inside.count > 0;
+  if (retry && others_hold_slots) {
+    *full = true; /* there will be room */
+    return;
+  }
+  worker->frame_size = 0;
+  if (status != KDP_OK) kdp_count(&worker->count.status[status], 1);
+}
+
+static void take_inside(kdp_worker *worker) {
+  bool full = false;
+  while (!full && worker->inside.count < INSIDE_TARGET) {
+    if (worker->frame_size == 0) {
+      ssize_t size = worker->backend->read(worker, &worker->frame);
+      if (size <= 0) {
+        if (size < 0) worker->gone = errno == EBADFD || errno == EBADF || errno == ENODEV || errno == EFAULT;
+        break;
+      }
+      kdp_count(&worker->count.tun_reads, 1);
+      worker->frame_size = (uint32_t)size;
+    }
+    split(worker, &full);
+  }
+  push(worker, &worker->inside, kdp_engine_inside);
+}
+
+/* ---- Wire to inside ---- */
+
+static void cut(kdp_worker *worker) {
+  while (worker->received_first < worker->received_count) {
+    kdp_received *received = &worker->received[worker->received_first];
+    bool too_many = kdp_received_count(received) > worker->outside.capacity;
+    if (received->truncated || too_many) {
+      kdp_count(&worker->count.status[received->truncated ? KDP_TRUNCATED : KDP_TOO_LONG], 1);
+      kdp_pool_release(worker->pool, received->slot);
+    } else if (!kdp_received_cut(received, worker->pool, &worker->outside)) {
+      return;
+    } else if (kdp_received_count(received) > 1) {
+      kdp_count(&worker->count.joined_reads, 1);
+    }
+    worker->received_first++;
+  }
+  worker->received_first = worker->received_count = 0;
+}
+
+static void take_outside(kdp_worker *worker) {
+  for (uint32_t socket = 0; socket < KDP_UDP_SOCKETS; socket++) {
+    if (!(worker->ready & (socket == KDP_UDP_IPV4 ? KDP_READY_IPV4 : KDP_READY_IPV6))) continue;
+    if (worker->received_count > 0) break;
+    worker->received_count = worker->backend->receive(worker, socket, worker->received, KDP_RECEIVES);
+    kdp_count(&worker->count.udp_reads, worker->received_count);
+    do {
+      cut(worker);
+      push(worker, &worker->outside, kdp_engine_outside);
+    } while (worker->received_count > 0 && worker->outside.count == 0);
+  }
+}
+
+/* ---- The rest of a round ---- */
+
+static void run_commands(kdp_worker *worker) {
+  for (int i = 0; i < KDP_COMMANDS_PER_ROUND; i++) {
+    kdp_command *command = kdp_command_queue_take(&worker->commands);
+    if (!command) return;
+    command->run(command, worker, worker->engine, worker->out, worker->now, false);
+    kdp_output_flush(worker);
+  }
+}
+
+static void forward_events(kdp_worker *worker) {
+  kdp_event event;
+  while (kdp_event_channel_room(&worker->events) > 0 && kdp_engine_next_event(worker->engine, &event)) {
+    kdp_event_channel_push(&worker->events, &event);
+    worker->events_pushed = true;
+  }
+  if (worker->events_pushed) {
+    worker->events_pushed = false;
+    kdp_event_channel_notify(&worker->events);
+  }
+}
+
+/* Asks again for the MTU of routes that once refused a segmented send. */
+static void recheck_routes(kdp_worker *worker) {
+  kdp_route_table *table = &worker->routes;
+  for (uint32_t i = 0; i < table->count;) {
+    kdp_route *route = &table->route[i];
+    if (route->recheck > worker->now.boot) {
+      i++;
+      continue;
+    }
+    uint16_t mtu = kdp_route_ask_mtu(&route->path, worker->udp_options.fwmark);
+    if (mtu == route->mtu && mtu != 0) {
+      route->recheck = worker->now.boot + KDP_ROUTE_RECHECK;
+      i++;
+    } else {
+      kdp_engine_path_mtu(worker->lane, &route->path, mtu, worker->now);
+      kdp_route_remove(table, i);
+    }
+  }
+}
+
+static uint64_t sooner(uint64_t a, uint64_t b) {
+  return a < b ? a : b;
+}
+
+static uint64_t next_deadline(const kdp_worker *worker) {
+  uint64_t deadline = kdp_engine_deadline(worker->lane);
+  if (worker->wire_flow == KDP_FLOW_BLOCKED) deadline = sooner(deadline, worker->wire_retry);
+  if (worker->inside_flow == KDP_FLOW_BLOCKED) deadline = sooner(deadline, worker->inside_retry);
+  if (worker->routes.count) deadline = sooner(deadline, kdp_route_deadline(&worker->routes));
+  return deadline;
+}
+
+static void unblock(kdp_worker *worker) {
+  bool flush = false;
+  if (worker->wire_flow == KDP_FLOW_BLOCKED &&
+      ((worker->ready & KDP_READY_WIRE_ROOM) || worker->wire_retry <= worker->now.boot)) {
+    worker->wire_flow = KDP_FLOW_OPEN;
+    flush = true;
+  }
+  if (worker->inside_flow == KDP_FLOW_BLOCKED &&
+      ((worker->ready & KDP_READY_INSIDE_ROOM) || worker->inside_retry <= worker->now.boot)) {
+    worker->inside_flow = KDP_FLOW_OPEN;
+    flush = true;
+  }
+  if (flush) kdp_output_flush(worker);
+}
+
+static bool may_take_inside(const kdp_worker *worker) {
+  return worker->up && !worker->gone && worker->wire_flow == KDP_FLOW_OPEN;
+}
+
+static bool may_take_outside(const kdp_worker *worker) {
+  return worker->up && worker->inside_flow == KDP_FLOW_OPEN;
+}
+
+static void run_round(kdp_worker *worker) {
+  worker->now = kdp_now_read();
+  run_commands(worker);
+  unblock(worker);
+  bool leftover_inside = worker->inside.count > 0 || worker->frame_size > 0;
+  if (may_take_inside(worker) && (leftover_inside || (worker->ready & KDP_READY_INSIDE))) take_inside(worker);
+  bool leftover_outside = worker->outside.count > 0 || worker->received_count > 0;
+  if (may_take_outside(worker) && (leftover_outside || (worker->ready & (KDP_READY_IPV4 | KDP_READY_IPV6)))) {
+    if (leftover_outside) {
+      cut(worker);
+      push(worker, &worker->outside, kdp_engine_outside);
+    }
+    if (worker->outside.count == 0 && worker->received_count == 0) take_outside(worker);
+  }
+  if (kdp_engine_deadline(worker->lane) <= worker->now.boot) {
+    kdp_engine_tick(worker->lane, worker->out, worker->now);
+    kdp_output_flush(worker);
+  }
+  if (worker->routes.count && kdp_route_deadline(&worker->routes) <= worker->now.boot) recheck_routes(worker);
+  kdp_lane_quiescent(worker->lane, worker->now);
+  forward_events(worker);
+  kdp_count(&worker->count.rounds, 1);
+}
+
+/* Is there work at hand that no descriptor will tell of? */
+static bool has_more(const kdp_worker *worker) {
+  if (may_take_inside(worker) && (worker->inside.count > 0 || worker->frame_size > 0)) return true;
+  if (may_take_outside(worker) && (worker->outside.count > 0 || worker->received_count > 0)) return true;
+  return worker->commands.oldest != NULL;
+}
+
+kdp_status kdp_loop_run(kdp_worker *worker) {
+  worker->now = kdp_now_read();
+  kdp_path path = {.link = worker->link};
+  kdp_engine_link_up(worker->lane, worker->link, KDP_LINK_DATAGRAM, &path, worker->out, worker->now);
+  kdp_output_flush(worker);
+  while (!atomic_load_explicit(&worker->stop, memory_order_acquire) && !worker->gone) {
+    worker->backend->wait(worker, has_more(worker), next_deadline(worker));
+    run_round(worker);
+  }
+  if (worker->gone) kdp_worker_event(worker, KDP_EVENT_INSIDE_GONE, KDP_CLOSED, 0, NULL);
+  forward_events(worker);
+  return worker->gone ? KDP_CLOSED : KDP_OK;
+}

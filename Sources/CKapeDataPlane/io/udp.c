@@ -1,0 +1,119 @@
+#define _GNU_SOURCE /* struct mmsghdr, struct in6_pktinfo */
+#include "io/udp.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "io/linux_compat.h"
+#include "io/socket_address.h"
+
+static bool enable(int fd, int level, int name, int value) {
+  return setsockopt(fd, level, name, &value, sizeof value) == 0;
+}
+
+static void set_buffer(int fd, int forced, int plain) {
+  if (!enable(fd, SOL_SOCKET, forced, KDP_UDP_BUFFER)) (void)enable(fd, SOL_SOCKET, plain, KDP_UDP_BUFFER);
+}
+
+static int make(const kdp_udp_options *options, int index, uint16_t port, kdp_udp *udp) {
+  bool ipv6 = index == KDP_UDP_IPV6;
+  int fd = socket(ipv6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd < 0) return -1;
+  kdp_address any = {.family = ipv6 ? KDP_FAMILY_IPV6 : KDP_FAMILY_IPV4, .port = port};
+  kdp_socket_address address;
+  socklen_t size = kdp_socket_address_write(&any, &address);
+  bool ok = true;
+  if (ipv6) {
+    ok = enable(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1) && enable(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1) &&
+         enable(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, 1) &&
+         enable(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DONT);
+  } else {
+    ok = enable(fd, IPPROTO_IP, IP_PKTINFO, 1) && enable(fd, IPPROTO_IP, IP_RECVTOS, 1) &&
+         enable(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DONT);
+  }
+  if (ok && options->fwmark) ok = enable(fd, SOL_SOCKET, SO_MARK, (int)options->fwmark);
+  if (ok) ok = bind(fd, &address.any, size) == 0;
+  if (!ok) {
+    int error = errno;
+    close(fd);
+    errno = error;
+    return -1;
+  }
+  set_buffer(fd, SO_RCVBUFFORCE, SO_RCVBUF);
+  set_buffer(fd, SO_SNDBUFFORCE, SO_SNDBUF);
+  udp->gro[index] = !options->no_gro && enable(fd, IPPROTO_UDP, UDP_GRO, 1);
+  int value;
+  socklen_t length = sizeof value;
+  udp->segment[index] = !options->no_segment && getsockopt(fd, IPPROTO_UDP, UDP_SEGMENT, &value, &length) == 0;
+  return fd;
+}
+
+static uint16_t port_of(int fd) {
+  kdp_socket_address address;
+  socklen_t size = sizeof address;
+  kdp_address local;
+  if (getsockname(fd, &address.any, &size) != 0) return 0;
+  kdp_socket_address_read(&address, &local);
+  return local.port;
+}
+
+/* The errors by which a system says that it does not have this family (built without, or disabled by sysctl). */
+static bool is_absent(int error) {
+  return error == EAFNOSUPPORT || error == EADDRNOTAVAIL || error == EPROTONOSUPPORT;
+}
+
+enum { PORT_ATTEMPTS = 100 };
+
+kdp_status kdp_udp_open(const kdp_udp_options *options, kdp_udp *udp) {
+  for (int attempt = 0;; attempt++) {
+    *udp = (kdp_udp){.fd = {-1, -1}};
+    int error = EAFNOSUPPORT;
+    uint16_t port = options->port;
+    if (!options->no_ipv4) {
+      udp->fd[KDP_UDP_IPV4] = make(options, KDP_UDP_IPV4, port, udp);
+      if (udp->fd[KDP_UDP_IPV4] >= 0) {
+        port = port_of(udp->fd[KDP_UDP_IPV4]);
+      } else {
+        error = errno;
+        if (!is_absent(error)) break;
+      }
+    }
+    if (!options->no_ipv6) {
+      udp->fd[KDP_UDP_IPV6] = make(options, KDP_UDP_IPV6, port, udp);
+      if (udp->fd[KDP_UDP_IPV6] >= 0) {
+        port = port_of(udp->fd[KDP_UDP_IPV6]);
+      } else {
+        error = errno;
+        /* The kernel chose a port for IPv4 that is taken in IPv6: another one. */
+        bool again = error == EADDRINUSE && options->port == 0 && attempt < PORT_ATTEMPTS;
+        if (again || !is_absent(error)) {
+          kdp_udp_close(udp);
+          if (again) continue;
+          errno = error;
+          return KDP_SYSTEM;
+        }
+      }
+    }
+    udp->port = port;
+    if (udp->fd[KDP_UDP_IPV4] >= 0 || udp->fd[KDP_UDP_IPV6] >= 0) return KDP_OK;
+    errno = error;
+    break;
+  }
+  return KDP_SYSTEM;
+}
+
+void kdp_udp_close(kdp_udp *udp) {
+  int error = errno;
+  for (int i = 0; i < KDP_UDP_SOCKETS; i++) {
+    if (udp->fd[i] >= 0) close(udp->fd[i]);
+    udp->fd[i] = -1;
+  }
+  errno = error;
+}
+
+kdp_status kdp_udp_set_mark(const kdp_udp *udp, uint32_t fwmark) {
+  for (int i = 0; i < KDP_UDP_SOCKETS; i++)
+    if (udp->fd[i] >= 0 && !enable(udp->fd[i], SOL_SOCKET, SO_MARK, (int)fwmark)) return KDP_SYSTEM;
+  return KDP_OK;
+}

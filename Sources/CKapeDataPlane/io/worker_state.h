@@ -1,0 +1,159 @@
+/* What a worker is made of, for the files of io/ that share it. All of it belongs to the worker's thread but for what
+   is atomic, the command queue's stack and the event channel. */
+#ifndef KDP_IO_WORKER_STATE_H
+#define KDP_IO_WORKER_STATE_H
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "io/command_queue.h"
+#include "io/event_channel.h"
+#include "io/receive.h"
+#include "io/route_table.h"
+#include "io/send.h"
+#include "io/tun.h"
+#include "io/udp.h"
+#include "io/write.h"
+#include "kdp/worker.h"
+
+/* What may be done without waiting, as far as the backend knows. */
+enum kdp_ready {
+  KDP_READY_INSIDE = 1 << 0, /* the TUN can be read */
+  KDP_READY_IPV4 = 1 << 1,   /* the sockets can be read */
+  KDP_READY_IPV6 = 1 << 2,
+  KDP_READY_INSIDE_ROOM = 1 << 3, /* asked for while writes are blocked */
+  KDP_READY_WIRE_ROOM = 1 << 4    /* asked for while sends are blocked */
+};
+
+/* How a batch of output ended. */
+typedef enum kdp_flow { KDP_FLOW_OPEN, KDP_FLOW_BLOCKED } kdp_flow;
+
+enum { KDP_BAD_SOURCES = 4, KDP_RECEIVES = 8, KDP_COMMANDS_PER_ROUND = 16, KDP_FRAME_SIZE = KDP_VIRTIO_SIZE + 65536 };
+
+/* The kernel refused these as source of a send; without a source for a while. */
+typedef struct kdp_bad_source {
+  kdp_address local;
+  uint32_t ifindex;
+  uint64_t until;
+} kdp_bad_source;
+
+typedef struct kdp_backend_ops {
+  kdp_backend kind;
+  /* Makes what it needs; SYSTEM with errno, UNSUPPORTED. Sockets may be closed (-1) then and at any time. */
+  kdp_status (*open)(kdp_worker *);
+  void (*close)(kdp_worker *);
+  /* The sockets are about to be replaced or closed; there are others. */
+  void (*detach)(kdp_worker *);
+  void (*attach)(kdp_worker *);
+  /* Waits until something can be done or `deadline` (boot clock) is reached; at once when `more`. Sets worker->ready.
+   */
+  void (*wait)(kdp_worker *, bool more, uint64_t deadline);
+  /* One frame from the TUN: its size, with `frame` valid until the next call; 0: none now; -1: errno. */
+  ssize_t (*read)(kdp_worker *, uint8_t **frame);
+  /* Receives from one socket; returns how many of `received` were filled (the caller owns their slots). */
+  uint32_t (*receive)(kdp_worker *, uint32_t socket, kdp_received *received, uint32_t capacity);
+  /* Performs the items of worker->send from the first one on, sets their errors, and stops after the first that is not
+     0. An item that asks for DF is sent alone. */
+  void (*send)(kdp_worker *);
+  /* The same for worker->write. */
+  void (*write)(kdp_worker *);
+} kdp_backend_ops;
+
+extern const kdp_backend_ops kdp_backend_epoll, kdp_backend_uring;
+
+typedef struct kdp_epoll {
+  int epoll, timer;
+  uint64_t armed; /* what the timer is set to, KDP_NEVER: not set */
+  bool fired;
+  bool wants_inside_room, wants_wire_room, inside_watched, wire_unwatched; /* what epoll was told */
+  bool more;                                                               /* a socket was not emptied */
+  uint32_t inside_expected, inside_got; /* frames a round: how many before asking again whether there are more */
+  bool inside_capped;                   /* stopped because of that */
+  struct mmsghdr message[KDP_RECEIVES];
+  struct iovec iov[KDP_RECEIVES];
+  kdp_socket_address name[KDP_RECEIVES];
+  _Alignas(struct cmsghdr) uint8_t control[KDP_RECEIVES][KDP_UDP_CONTROL];
+} kdp_epoll;
+
+typedef struct kdp_uring kdp_uring;
+
+struct kdp_worker {
+  kdp_host host;
+  kdp_engine *engine;
+  kdp_lane *lane;
+  kdp_link link;
+  kdp_tun tun;
+  const kdp_backend_ops *backend;
+  kdp_epoll epoll;
+  kdp_uring *uring;
+
+  kdp_pool *pool;
+  kdp_out_storage *out_storage;
+  kdp_out *out;
+  kdp_batch inside, outside; /* input not yet taken by the engine */
+  kdp_received received[KDP_RECEIVES];
+  uint32_t received_first, received_count; /* receives not yet cut */
+  uint8_t *frame; /* a super-packet that did not fit into `inside` yet, behind its virtio header */
+  uint32_t frame_size;
+  uint8_t *frame_buffer; /* KDP_FRAME_SIZE bytes, for a backend that reads one at a time */
+  kdp_send_plan *send;
+  kdp_write_plan *write;
+
+  kdp_udp udp;
+  kdp_udp_options udp_options;
+  uint64_t rebind_after; /* boot clock: not before */
+  bool up;
+  bool gone; /* the TUN */
+  uint32_t ready;
+  kdp_now now;
+  uint32_t fallbacks, forced_fallbacks;
+  uint16_t segments_most;
+  kdp_route_table routes;
+  kdp_bad_source bad_source[KDP_BAD_SOURCES];
+  uint32_t bad_source_next;
+  kdp_flow wire_flow, inside_flow;
+  uint64_t wire_retry, inside_retry; /* boot clock; KDP_NEVER: when there is room */
+
+  int wake; /* eventfd: commands, stop */
+  kdp_command_queue commands;
+  kdp_event_channel events;
+  bool events_pushed;
+  bool thread_made;
+  pthread_t thread;
+  kdp_status result;
+
+  _Atomic(bool) stop;
+  _Atomic(uint32_t) shown_port, shown_fwmark, shown_fallbacks;
+  struct {
+    _Atomic(uint64_t) tun_reads, tun_writes, udp_reads, udp_sends, rounds, waits, segmented_sends, joined_reads,
+        joined_writes;
+    _Atomic(uint64_t) status[KDP_STATUS_COUNT];
+  } count;
+
+  kdp_packet inside_packet[KDP_BATCH_CAPACITY], outside_packet[KDP_BATCH_CAPACITY];
+  kdp_path outside_path[KDP_BATCH_PATHS];
+};
+
+/* One writer: no locked instruction. */
+static inline void kdp_count(_Atomic(uint64_t) *counter, uint64_t more) {
+  atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + more, memory_order_relaxed);
+}
+
+/* loop.c */
+kdp_status kdp_loop_run(kdp_worker *worker);
+
+/* output.c */
+/* Sends and writes what is in worker->out and applies its actions, in order. What is blocked stays in it. */
+void kdp_output_flush(kdp_worker *worker);
+/* Sockets of the worker: bound anew, or closed. The old ones stay when new ones cannot be had. */
+kdp_status kdp_worker_bind(kdp_worker *worker, const kdp_udp_options *options) KDP_MUST_USE;
+void kdp_worker_unbind(kdp_worker *worker);
+
+/* worker.c */
+void kdp_worker_event(kdp_worker *worker, kdp_event_kind kind, kdp_status status, uint64_t value,
+                      const kdp_address *address);
+/* Turns an offload off, with one event. */
+void kdp_worker_fall_back(kdp_worker *worker, uint32_t fallback, const kdp_address *scope);
+/* It may be tried again. */
+void kdp_worker_regain(kdp_worker *worker, uint32_t fallback);
+
+#endif

@@ -1,0 +1,35 @@
+/* The simplest engine: what goes in at the inside comes out on the wire with 16 bytes before and 16 behind it, to one
+   remote, and the other way round. Both are checked on the way in, so that a byte out of place is noticed. No
+   cipher, no state but counters: what is tested with it is whatever stands around an engine. */
+#ifndef KDP_TEST_PASSTHROUGH_ENGINE_H
+#define KDP_TEST_PASSTHROUGH_ENGINE_H
+#include "kdp/engine.h"
+
+enum { PASSTHROUGH_HEAD = 16, PASSTHROUGH_TAIL = 16 };
+
+typedef struct passthrough {
+  kdp_engine engine; /* first */
+  kdp_lane lane;
+  kdp_path path;       /* where it sends to; family NONE: to whom it heard from last */
+  bool learn;          /* takes the path of what it hears */
+  uint8_t flags;       /* kdp_packet_flags of what it sends */
+  uint8_t ecn;         /* ECN field of what it sends */
+  uint16_t inside_mtu; /* 0: 1420 */
+  uint32_t take_most;  /* packets taken in one call; 0: all */
+  uint64_t sent, received, damaged, ticks, path_mtu_calls, links_up, links_down, quiescent;
+  uint16_t path_mtu;
+  uint8_t last_ecn;
+  uint64_t deadline;
+  kdp_action action; /* given once, before the next packet out, when its kind is not 0 */
+  kdp_event event[16];
+  uint32_t event_count;
+} passthrough;
+
+/* Fills in `engine` and `lane`; the rest is the caller's to set. */
+void passthrough_init(passthrough *engine);
+/* Is it a datagram of this engine? Sets the number it was sent with. */
+bool passthrough_read(const uint8_t *datagram, size_t size, uint64_t *number);
+/* Writes what goes round a packet of `size` bytes at `datagram` + 16. */
+void passthrough_write(uint8_t *datagram, size_t size, uint64_t number);
+
+#endif

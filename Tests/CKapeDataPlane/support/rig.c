@@ -1,0 +1,245 @@
+#include "support/rig.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <poll.h>
+#include <semaphore.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/bytes.h"
+#include "net/checksum.h"
+
+enum { BUFFER = 8 << 20 };
+
+static void set_buffers(int fd) {
+  int size = BUFFER;
+  if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof size) != 0)
+    (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof size);
+  if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof size) != 0)
+    (void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
+}
+
+static uint16_t bind_wire(rig *r) {
+  r->wire = socket(r->ipv6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  assert_true(r->wire >= 0);
+  set_buffers(r->wire);
+  struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+  struct sockaddr_in four = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  socklen_t size = r->ipv6 ? sizeof six : sizeof four;
+  struct sockaddr *address = r->ipv6 ? (struct sockaddr *)&six : (struct sockaddr *)&four;
+  assert_int_equal(bind(r->wire, address, size), 0);
+  assert_int_equal(getsockname(r->wire, address, &size), 0);
+  return ntohs(r->ipv6 ? six.sin6_port : four.sin_port);
+}
+
+void rig_open(rig *r, bool ipv6, kdp_worker_config config) {
+  memset(r, 0, sizeof *r);
+  r->ipv6 = ipv6;
+  r->random.state = 42;
+  passthrough_init(&r->engine);
+  int pair[2];
+  assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair), 0);
+  set_buffers(pair[0]);
+  set_buffers(pair[1]);
+  bool header = !(config.fallbacks & KDP_FALLBACK_NO_VNET_HEADER);
+  r->tun = (kdp_tun){.fd = pair[0], .vnet_header = header, .tso = header, .uso = header};
+  r->frames = pair[1];
+  uint16_t port = bind_wire(r);
+  kdp_address remote = {.family = ipv6 ? KDP_FAMILY_IPV6 : KDP_FAMILY_IPV4, .port = port};
+  if (ipv6) {
+    remote.bytes[15] = 1;
+  } else {
+    memcpy(remote.bytes, (uint8_t[]){127, 0, 0, 1}, 4);
+  }
+  r->engine.path.remote = remote;
+  config.engine = &r->engine.engine;
+  config.tun = &r->tun;
+  kdp_host host = kdp_host_default();
+  kdp_status status = kdp_worker_create(&config, &host, &r->worker);
+  if (status != KDP_OK) fail_msg("worker: %s, %s", kdp_status_describe(status)->name, strerror(errno));
+}
+
+void rig_start(rig *r) {
+  assert_int_equal(kdp_worker_start(r->worker), KDP_OK);
+}
+
+kdp_status rig_close(rig *r) {
+  kdp_worker_stop(r->worker);
+  kdp_status status = kdp_worker_join(r->worker);
+  kdp_worker_destroy(r->worker);
+  close(r->tun.fd);
+  if (r->frames >= 0) close(r->frames);
+  close(r->wire);
+  return status;
+}
+
+typedef struct sync_command {
+  kdp_command command;
+  rig *r;
+  void (*run)(rig *r, kdp_worker *worker);
+  sem_t done;
+} sync_command;
+
+static void run_sync(kdp_command *command, kdp_worker *worker, kdp_engine *engine, kdp_out *out, kdp_now now,
+                     bool stopping) {
+  (void)engine, (void)out, (void)now, (void)stopping;
+  sync_command *sync = command->context;
+  if (sync->run) sync->run(sync->r, worker);
+  sem_post(&sync->done);
+}
+
+void rig_sync(rig *r, void (*run)(rig *r, kdp_worker *worker)) {
+  sync_command sync = {.command = {.run = run_sync}, .r = r, .run = run};
+  sync.command.context = &sync;
+  sem_init(&sync.done, 0, 0);
+  kdp_worker_submit(r->worker, &sync.command);
+  while (sem_wait(&sync.done) != 0 && errno == EINTR)
+    ;
+  sem_destroy(&sync.done);
+}
+
+/* ---- Packets ---- */
+
+static size_t write_ip(rig *r, bool ipv6, unsigned flow, uint8_t protocol, size_t size, uint8_t *packet) {
+  if (ipv6) {
+    memset(packet, 0, 40);
+    packet[0] = 0x60;
+    kdp_store_be16(packet + 4, (uint16_t)(size - 40));
+    packet[6] = protocol;
+    packet[7] = 64;
+    packet[8] = packet[24] = 0xfd;
+    packet[23] = 1;
+    packet[39] = 2;
+    packet[38] = (uint8_t)flow;
+    return 40;
+  }
+  memset(packet, 0, 20);
+  packet[0] = 0x45;
+  kdp_store_be16(packet + 2, (uint16_t)size);
+  kdp_store_be16(packet + 4, (uint16_t)rng_next(&r->random));
+  packet[6] = 0x40;
+  packet[8] = 64;
+  packet[9] = protocol;
+  memcpy(packet + 12, (uint8_t[]){10, 1, 0, 1, 10, 1, (uint8_t)flow, 2}, 8);
+  uint16_t sum = (uint16_t)~kdp_checksum_fold(kdp_checksum_add(0, packet, 20));
+  memcpy(packet + 10, &sum, 2);
+  return 20;
+}
+
+size_t rig_udp_packet(rig *r, bool ipv6, unsigned flow, size_t size, uint8_t *packet) {
+  size_t least = ipv6 ? 48 : 28;
+  if (size < least) size = least;
+  rng_fill(&r->random, packet, size);
+  size_t at = write_ip(r, ipv6, flow, 17, size, packet);
+  kdp_store_be16(packet + at, 1000);
+  kdp_store_be16(packet + at + 2, 2000);
+  kdp_store_be16(packet + at + 4, (uint16_t)(size - at));
+  memset(packet + at + 6, 0, 2);
+  uint64_t sum = kdp_checksum_pseudo(packet, 17, (uint32_t)(size - at));
+  uint16_t check = (uint16_t)~kdp_checksum_fold(kdp_checksum_add(sum, packet + at, size - at));
+  if (check == 0) check = 0xffff;
+  memcpy(packet + at + 6, &check, 2);
+  return size;
+}
+
+size_t rig_tcp_frame(rig *r, bool ipv6, size_t payload, uint16_t segment, uint8_t *frame) {
+  size_t ip = ipv6 ? 40 : 20, size = ip + 20 + payload;
+  uint8_t *packet = frame + KDP_VIRTIO_SIZE;
+  rng_fill(&r->random, packet, size);
+  write_ip(r, ipv6, 0, 6, size, packet);
+  uint8_t *tcp = packet + ip;
+  kdp_store_be16(tcp, 1000);
+  kdp_store_be16(tcp + 2, 2000);
+  tcp[12] = 0x50;
+  tcp[13] = 0x18;
+  memset(tcp + 16, 0, 4);
+  /* As the kernel does for a sender's checksum that is still to be made: the pseudo header's sum. */
+  uint16_t pseudo = kdp_checksum_fold(kdp_checksum_pseudo(packet, 6, (uint32_t)(20 + payload)));
+  memcpy(tcp + 16, &pseudo, 2);
+  kdp_virtio header = {.flags = KDP_VIRTIO_NEEDS_CSUM,
+                       .gso_type = ipv6 ? KDP_VIRTIO_GSO_TCPV6 : KDP_VIRTIO_GSO_TCPV4,
+                       .header_size = (uint16_t)(ip + 20),
+                       .gso_size = segment,
+                       .csum_start = (uint16_t)ip,
+                       .csum_offset = 16};
+  memcpy(frame, &header, sizeof header);
+  return KDP_VIRTIO_SIZE + size;
+}
+
+bool rig_packet_is_right(const uint8_t *packet, size_t size) {
+  if (size < 20) return false;
+  bool ipv6 = packet[0] >> 4 == 6;
+  size_t at = ipv6 ? 40 : 20;
+  uint8_t protocol = ipv6 ? packet[6] : packet[9];
+  if (size < at + 8) return false;
+  if (ipv6 ? kdp_load_be16(packet + 4) + 40u != size : kdp_load_be16(packet + 2) != size) return false;
+  if (!ipv6 && kdp_checksum_fold(kdp_checksum_add(0, packet, 20)) != 0xffff) return false;
+  uint64_t sum = kdp_checksum_pseudo(packet, protocol, (uint32_t)(size - at));
+  return kdp_checksum_fold(kdp_checksum_add(sum, packet + at, size - at)) == 0xffff;
+}
+
+/* ---- The two ends ---- */
+
+static bool wait_for(int fd, short events, int milliseconds) {
+  struct pollfd one = {.fd = fd, .events = events};
+  int result;
+  do {
+    result = poll(&one, 1, milliseconds);
+  } while (result < 0 && errno == EINTR);
+  return result == 1;
+}
+
+void rig_write_frame(rig *r, const uint8_t *frame, size_t size) {
+  for (;;) {
+    ssize_t written = send(r->frames, frame, size, MSG_NOSIGNAL);
+    if (written == (ssize_t)size) return;
+    if (written < 0 && errno == EAGAIN && wait_for(r->frames, POLLOUT, 5000)) continue;
+    fail_msg("frame: %s", strerror(errno));
+  }
+}
+
+void rig_write_packet(rig *r, const uint8_t *packet, size_t size) {
+  uint8_t frame[RIG_FRAME] = {0};
+  size_t header = r->tun.vnet_header ? KDP_VIRTIO_SIZE : 0;
+  memcpy(frame + header, packet, size);
+  rig_write_frame(r, frame, header + size);
+}
+
+ssize_t rig_read_frame(rig *r, uint8_t *frame, int milliseconds) {
+  if (!wait_for(r->frames, POLLIN, milliseconds)) return -1;
+  return recv(r->frames, frame, RIG_FRAME, 0);
+}
+
+void rig_send(rig *r, const uint8_t *datagram, size_t size) {
+  if (!r->connected) {
+    uint16_t port = htons(kdp_worker_port(r->worker));
+    struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT, .sin6_port = port};
+    struct sockaddr_in four = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = port};
+    int result = r->ipv6 ? connect(r->wire, (struct sockaddr *)&six, sizeof six)
+                         : connect(r->wire, (struct sockaddr *)&four, sizeof four);
+    assert_int_equal(result, 0);
+    r->connected = true;
+  }
+  ssize_t sent = send(r->wire, datagram, size, 0);
+  if (sent != (ssize_t)size) fail_msg("datagram of %zu: %s", size, strerror(errno));
+}
+
+ssize_t rig_receive(rig *r, uint8_t *datagram, size_t capacity, int milliseconds) {
+  if (!wait_for(r->wire, POLLIN, milliseconds)) return -1;
+  return recv(r->wire, datagram, capacity, 0);
+}
+
+bool rig_event(rig *r, kdp_event_kind kind, kdp_event *event) {
+  for (;;) {
+    while (kdp_worker_next_event(r->worker, event))
+      if (event->kind == kind) return true;
+    if (!wait_for(kdp_worker_event_fd(r->worker), POLLIN, 2000)) return false;
+  }
+}
