@@ -40,4 +40,9 @@ static inline int clinux_ioctl(int fd, unsigned long request, void *argument) {
 /* Shown to GNU sources only, too. */
 int setns(int fd, int nstype);
 
+/* A descriptor that is readable once the process has ended (Linux 5.3). */
+static inline int clinux_pidfd_open(pid_t pid) {
+  return (int)syscall(434, pid, 0);
+}
+
 #endif

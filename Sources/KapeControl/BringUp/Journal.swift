@@ -53,16 +53,14 @@ package struct JournalSummary: Equatable, Sendable {
   package var resolverFileIsWhole = false
 
   package init(_ records: [JournalRecord]) {
-    var parameters: [String: Int] = [:]
     for record in records {
       switch record {
       case .began(let origin): self.origin = origin
-      case .parameter(let path, _):
-        // Its place is that of the first, its value that of the last.
-        if let index = parameters[path] {
+      case .parameter, .resolverFile:
+        // Its place is that of the first, what it says that of the last.
+        if let index = undo.firstIndex(where: { Self.areAboutTheSame($0, record) }) {
           undo[index] = record
         } else {
-          parameters[path] = undo.count
           undo.append(record)
         }
       case .resolverFileWritten: resolverFileIsWhole = true
@@ -74,6 +72,17 @@ package struct JournalSummary: Equatable, Sendable {
       }
     }
     undo.reverse()
+  }
+
+  private static func areAboutTheSame(_ a: JournalRecord, _ b: JournalRecord) -> Bool {
+    if case .parameter(let first, _) = a, case .parameter(let second, _) = b { return first == second }
+    if case .resolverFile(let first) = a, case .resolverFile(let second) = b { return first.path == second.path }
+    return false
+  }
+
+  package var resolverFile: ResolverFileBackup? {
+    for case .resolverFile(let backup) in undo { return backup }
+    return nil
   }
 
   /// The value that a parameter had before.

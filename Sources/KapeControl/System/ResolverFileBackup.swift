@@ -15,6 +15,14 @@ package struct ResolverFileBackup: Equatable, Sendable {
     case absent
     /// It is written in place; this is a copy of what it held.
     case copied(String)
+
+    /// Where the old one is kept, if it is a file.
+    package var kept: String? {
+      switch self {
+      case .beside(let path), .copied(let path): path
+      case .link, .absent: nil
+      }
+    }
   }
 
   package var path: String
@@ -106,20 +114,14 @@ package struct ResolverFileBackup: Equatable, Sendable {
 
   /// Throws away what was kept: the file is someone else's by now.
   package func forget() throws(SystemError) {
-    switch way {
-    case .copied(let kept), .beside(let kept): try Files.remove(kept)
-    case .link, .absent: break
-    }
+    if let kept = way.kept { try Files.remove(kept) }
     if case .copied = way { return }
     try Files.remove(scratch)
   }
 
   /// What is kept; nil when nothing is.
   package func original() throws(SystemError) -> [UInt8]? {
-    switch way {
-    case .copied(let kept), .beside(let kept): try Files.read(kept)
-    case .link, .absent: nil
-    }
+    try way.kept.flatMap { kept throws(SystemError) in try Files.read(kept) }
   }
 
   /// Same length of life, owner and readers: only the bytes change.
