@@ -44,9 +44,12 @@ let package = Package(
     .testTarget(
       name: "KapeControlTests", dependencies: ["KapeControl", "KapeProtocols", "KapeCrypto"],
       swiftSettings: strictSwift),
+    .target(name: "KapeTestSupport", path: "Tests/Support", swiftSettings: strictSwift),
+    .testTarget(name: "KapeTests", dependencies: ["KapeTestSupport", "kape"], swiftSettings: strictSwift),
     .testTarget(name: "KapeCryptoTests", dependencies: ["KapeCrypto"], swiftSettings: strictSwift),
     .testTarget(
-      name: "KapeProtocolsTests", dependencies: ["KapeProtocols", "KapeCrypto"], swiftSettings: strictSwift),
+      name: "KapeProtocolsTests", dependencies: ["KapeProtocols", "KapeCrypto", "KapeTestSupport"],
+      swiftSettings: strictSwift),
   ],
   cLanguageStandard: .gnu11
 )

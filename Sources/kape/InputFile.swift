@@ -45,7 +45,7 @@ enum ConfigurationPath {
   /// A name stands for NAME.conf in /etc/wireguard, as with wg-quick; anything else, and a name for which nothing is
   /// there, is a path.
   static func find(_ argument: String) -> String {
-    guard isName(argument) else { return argument }
+    guard argument != "-", isName(argument) else { return argument }
     let path = "\(directory)/\(argument).conf"
     return access(path, F_OK) == 0 || access(argument, F_OK) != 0 ? path : argument
   }

@@ -1,3 +1,4 @@
+import KapeTestSupport
 import Testing
 
 @testable import KapeProtocols

@@ -1,5 +1,6 @@
 import Foundation
 import KapeCrypto
+import KapeTestSupport
 import Testing
 
 @testable import KapeProtocols

@@ -1,4 +1,5 @@
 import KapeCrypto
+import KapeTestSupport
 import Testing
 
 @testable import KapeProtocols

@@ -99,36 +99,3 @@ final class ProtocolSocket: Sendable {
     }
   }
 }
-
-/// A program's exit status and output.
-struct Execution {
-  let status: Int32
-  let output: [UInt8]
-  let errors: String
-
-  var text: String { String(decoding: output, as: UTF8.self) }
-
-  /// Without a network: names are not looked up, nothing waits.
-  static func run(_ command: [String], input: [UInt8] = [], environment: [String: String] = [:]) throws -> Execution {
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-    process.arguments = command
-    process.environment = ProcessInfo.processInfo.environment.merging(
-      ["WG_ENDPOINT_RESOLUTION_RETRIES": "0", "LC_ALL": "C"].merging(environment) { $1 }
-    ) { $1 }
-    let directory = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
-    try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(at: directory) }
-    let paths = ["in", "out", "err"].map { directory.appendingPathComponent($0) }
-    try Data(input).write(to: paths[0])
-    for path in paths[1...] { try Data().write(to: path) }
-    process.standardInput = try FileHandle(forReadingFrom: paths[0])
-    process.standardOutput = try FileHandle(forWritingTo: paths[1])
-    process.standardError = try FileHandle(forWritingTo: paths[2])
-    try process.run()
-    process.waitUntilExit()
-    return Execution(
-      status: process.terminationStatus, output: Array(try Data(contentsOf: paths[1])),
-      errors: String(decoding: try Data(contentsOf: paths[2]), as: UTF8.self))
-  }
-}

@@ -1,5 +1,6 @@
 import KapeCrypto
 import KapeProtocols
+import KapeTestSupport
 
 /// Writes configurations in every way that is allowed, from a seed.
 struct RandomSpelling {
