@@ -5,9 +5,9 @@ import os
 import platform
 import sys
 
-from . import latency, memory, small, tunnel, tunnels
+from . import core, latency, memory, small, tunnel, tunnels
 
-BENCHMARKS = ("tunnel", "small", "latency", "memory")
+BENCHMARKS = ("tunnel", "small", "latency", "core", "memory")
 
 
 def machine():
@@ -44,6 +44,7 @@ def main():
         "tunnel": lambda: tunnel.run(ours, peers, options.rounds, options.seconds, options.kind, options.mixed),
         "small": lambda: small.run(ours, peers, options.rounds, min(options.seconds, 2)),
         "latency": lambda: latency.run(ours, peers, options.rounds, options.seconds),
+        "core": lambda: core.run(0.3),
         "memory": lambda: memory.run(ours, peers, options.memory_seconds),
     }
     for name in BENCHMARKS:
