@@ -3,7 +3,6 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -270,6 +269,16 @@ PATCH(udp_length_short, kdp_store_be16(second + packet_transport(second) + 4, 50
       packet_fix_checksums(second, second_size))
 PATCH(udp_length_long, kdp_store_be16(second + packet_transport(second) + 4, 500),
       packet_fix_checksums(second, second_size))
+/* A checksum that is not there, on bytes whose sum makes it look right. */
+static void zero_that_looks_right(uint8_t *first, size_t first_size, uint8_t *second, size_t second_size) {
+  (void)first, (void)first_size;
+  uint8_t *field = second + packet_transport(second) + 6, *last = second + second_size - 2; /* an even offset */
+  uint32_t sum = (uint32_t)kdp_load_be16(last) + kdp_load_be16(field);
+  kdp_store_be16(last, (uint16_t)(sum > 0xffff ? sum - 0xffff : sum));
+  packet_fix_checksums(second, second_size);
+  assert_int_equal(kdp_load_be16(field), 0xffff);
+  kdp_store_be16(field, 0);
+}
 PATCH(data_offset_small, second[packet_transport(second) + 12] = 0x40, packet_fix_checksums(second, second_size))
 PATCH(data_offset_all, second[packet_transport(second) + 12] = 0xf0, packet_fix_checksums(second, second_size))
 PATCH(first_fragment, second[6] |= 0x20, packet_fix_checksums(second, second_size))
@@ -337,6 +346,7 @@ static const row rows[] = {
     {"no UDP checksum in the second", "4U 6U", false, no_checksum_second, NULL},
     {"no UDP checksum in the first", "4U 6U", false, no_checksum_first, NULL},
     {"no UDP checksum in both", "4U 6U", false, no_checksum_both, NULL},
+    {"no UDP checksum where it looks right", "4U 6U", false, nothing, zero_that_looks_right},
     {"wrong checksum in the first", "4T 6T 4U 6U", false, nothing, wrong_first},
     {"wrong checksum in the second", "4T 6T 4U 6U", false, nothing, wrong_second},
     {"wrong IP checksum in the first", "4T 4U", false, nothing, wrong_ip_first},

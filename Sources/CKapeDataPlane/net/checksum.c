@@ -147,14 +147,6 @@ uint64_t kdp_checksum_copy_add(uint64_t sum, void *destination, const void *sour
   return add_words(sum, true, destination, source, size);
 }
 
-uint16_t kdp_checksum_fold(uint64_t sum) {
-  sum = (sum & 0xffffffff) + (sum >> 32);
-  sum = (sum & 0xffff) + (sum >> 16 & 0xffff) + (sum >> 32);
-  sum = (sum & 0xffff) + (sum >> 16);
-  sum = (sum & 0xffff) + (sum >> 16);
-  return (uint16_t)sum;
-}
-
 uint64_t kdp_checksum_pseudo(const uint8_t *header, uint8_t protocol, uint32_t size) {
   const uint8_t rest[8] = {
       (uint8_t)(size >> 24), (uint8_t)(size >> 16), (uint8_t)(size >> 8), (uint8_t)size, 0, 0, 0, protocol};

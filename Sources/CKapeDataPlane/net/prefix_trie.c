@@ -139,7 +139,7 @@ static unsigned shared_bits(const kdp_trie *trie, number at, key k, unsigned len
   while (at != NONE) {
     if (at & BRANCH) {
       const branch *b = branch_at(trie, at);
-      at = b->child[b->bit < length ? bit_of(k, b->bit) : 0];
+      at = b->child[bit_of(k, b->bit)]; /* any side, once past the prefix's own bits */
     } else {
       last = entry_at(trie, at);
       if (last->length >= length || !covers(last, k)) break;

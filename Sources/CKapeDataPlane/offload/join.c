@@ -47,7 +47,7 @@ typedef struct candidate {
   const uint8_t *addresses; /* source and destination, behind one another */
   const uint8_t *transport; /* NULL: the flow cannot be read */
   uint32_t ports;
-  uint32_t hash, pair;    /* of the flow, of its addresses */
+  uint32_t hash, pair;    /* of the flow, of its addresses: see hash_candidate */
   uint32_t sequence;      /* TCP */
   uint32_t size, payload; /* of the whole, of what is behind the headers */
   uint16_t id;            /* IPv4 */
@@ -77,17 +77,33 @@ typedef struct planner {
   uint16_t next[KDP_BATCH_CAPACITY];  /* a packet's successor in its run */
   uint16_t place[FLOW_PLACES];        /* a flow's latest run, plus one */
   uint16_t epoch[EPOCHS];
+  growing *recent; /* the run that was looked for last and found: in bulk, the one that is wanted next too */
 } planner;
-
-static inline uint32_t mix(uint32_t hash, uint32_t value) {
-  hash = (hash ^ value) * UINT32_C(0x9e3779b1);
-  return hash ^ hash >> 15;
-}
 
 static inline uint32_t load32(const uint8_t *at) {
   uint32_t value;
   memcpy(&value, at, 4);
   return value;
+}
+
+static inline uint64_t load64(const uint8_t *at) {
+  uint64_t value;
+  memcpy(&value, at, 8);
+  return value;
+}
+
+/* Every bit counts in the low ones. */
+static inline uint32_t mix(uint64_t value) {
+  value = (value ^ value >> 32) * UINT64_C(0x9e3779b97f4a7c15);
+  return (uint32_t)(value ^ value >> 32);
+}
+
+static void hash_candidate(candidate *c) {
+  uint64_t all = load64(c->addresses);
+  if (c->version == 6)
+    all = all * 3 + load64(c->addresses + 8) * 5 + load64(c->addresses + 16) * 7 + load64(c->addresses + 24);
+  c->pair = mix(all);
+  c->hash = mix(all + ((uint64_t)c->ports << 8 | c->protocol));
 }
 
 static void read_tcp(candidate *c, uint32_t rest) {
@@ -126,13 +142,10 @@ static bool read_candidate(const kdp_join_rules *rules, const kdp_packet *packet
                    .version = ip.version,
                    .protocol = transport.protocol,
                    .df = ip.df};
-  for (uint32_t at = 0, size = ip.version == 4 ? 8 : 32; at < size; at += 4)
-    c->pair = mix(c->pair, load32(ip.source + at));
   uint32_t rest = ip.size - transport.offset;
   if (!transport.found || rest < 4) return true;
   c->transport = packet->data + transport.offset;
   c->ports = load32(c->transport);
-  c->hash = mix(mix(c->pair, c->ports), c->protocol);
   if (!ip.plain || ip.size != packet->size) return true;
   if (ip.version == 4) c->id = kdp_load_be16(packet->data + 4);
   if (is_tcp)
@@ -151,11 +164,11 @@ static bool checksums_right(const candidate *c) {
 }
 
 static bool same_flow(const candidate *a, const candidate *b) {
-  return a->hash == b->hash && a->ports == b->ports && a->version == b->version && a->protocol == b->protocol &&
+  return a->ports == b->ports && a->version == b->version && a->protocol == b->protocol &&
          memcmp(a->addresses, b->addresses, a->version == 4 ? 8 : 32) == 0;
 }
 
-/* The place of a flow's latest run: its own, a free one, or NULL. */
+/* The place of a flow's latest run: its own, a free one, or NULL. The candidate has been hashed. */
 static uint16_t *place_of(planner *p, const candidate *c) {
   for (uint32_t i = 0; i < PROBES; i++) {
     uint16_t *place = &p->place[(c->hash + i) % FLOW_PLACES];
@@ -182,7 +195,7 @@ static bool same_tcp_fields(const candidate *a, const candidate *b) {
 /* All of the table but the checksums. */
 static bool continues(const planner *p, const growing *run, const candidate *c) {
   const candidate *head = &run->head;
-  if (!c->joinable || run->epoch != p->epoch[c->pair % EPOCHS]) return false;
+  if (!c->joinable || run->epoch != p->epoch[head->pair % EPOCHS]) return false;
   if (run->count >= KDP_JOIN_MAX_MEMBERS || run->size + c->payload > KDP_JOIN_MAX_SIZE) return false;
   if (c->header_size != head->header_size || c->payload > head->payload || !same_ip_fields(head, c)) return false;
   if (c->version == 4 && !c->df && c->id != run->next_id) return false;
@@ -236,18 +249,25 @@ static void plan_packet(planner *p, uint16_t index) {
     return;
   }
   if (!c.transport) {
+    hash_candidate(&c);
     p->epoch[c.pair % EPOCHS]++;
     start_run(p, index);
     return;
   }
+  if (p->recent && same_flow(&p->recent->head, &c) && join_run(p, p->recent, &c, index)) return;
+  hash_candidate(&c);
   uint16_t *place = place_of(p, &c);
-  if (place && *place != 0 && join_run(p, &p->run[*place - 1], &c, index)) return;
+  if (place && *place != 0 && join_run(p, &p->run[*place - 1], &c, index)) {
+    p->recent = &p->run[*place - 1];
+    return;
+  }
   growing *run = start_run(p, index);
   /* A packet that cannot be joined has ended the run before it and needs no place: the next one finds that run ended.
    */
   if (!place || !c.joinable) return;
   open_run(p, run, &c);
   *place = (uint16_t)p->run_count;
+  p->recent = run;
 }
 
 static void make_over(const candidate *head, uint32_t size, bool push, kdp_join_run *run) {
@@ -291,6 +311,7 @@ void kdp_join_plan(kdp_join_rules rules, const kdp_batch *batch, kdp_join *join)
   p.rules = rules;
   p.batch = batch;
   p.run_count = 0;
+  p.recent = NULL;
   memset(p.place, 0, sizeof p.place);
   memset(p.epoch, 0, sizeof p.epoch);
   for (uint32_t i = 0; i < batch->count; i++)
