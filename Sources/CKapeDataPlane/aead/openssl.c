@@ -58,9 +58,9 @@ static void seal(kdp_aead_worker *worker, kdp_aead_algorithm algorithm, kdp_aead
       job[i].status = KDP_INVALID_ARGUMENT;
       continue;
     }
-    job[i].status = KDP_OK;
-    if (seal_one(keyed->context, key_to_set(keyed, job[i].key, key_size), &job[i])) continue;
-    job[i].status = KDP_SYSTEM;
+    bool sealed = seal_one(keyed->context, key_to_set(keyed, job[i].key, key_size), &job[i]);
+    job[i].status = sealed ? KDP_OK : KDP_SYSTEM;
+    if (sealed) continue;
     keyed->has_key = false;
     kdp_wipe(job[i].destination, job[i].size);
     kdp_wipe(job[i].tag, KDP_AEAD_TAG_SIZE);
