@@ -2,7 +2,7 @@ import Glibc
 
 /// What a tunnel has changed, in its order, in a file that outlives the process. Each record is written before what it
 /// tells of is done, so that everything that was done is in it; undoing what was not done does no harm.
-package struct Journal: ~Copyable, Sendable {
+package final class Journal: Sendable {
   package static let heading = "kape-journal 1"
 
   package let path: String

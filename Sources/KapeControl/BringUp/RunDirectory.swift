@@ -3,7 +3,7 @@ import Glibc
 
 /// The folder of one tunnel's state, /run/kape/NAME, and the lock that says who has the name. The lock lives as long as
 /// the process; the folder until everything in it is put back.
-package struct RunDirectory: ~Copyable, Sendable {
+package final class RunDirectory: Sendable {
   package static var base: String {
     let given = getenv("KAPE_RUN_DIR").map { String(cString: $0) } ?? ""
     return given.isEmpty ? "/run/kape" : given
@@ -82,12 +82,11 @@ package struct RunDirectory: ~Copyable, Sendable {
     Files.names(in: base).filter { ConfigurationFile.isInterfaceName($0) && Files.exists(journal(of: $0)) }
   }
 
-  /// Removes the folder with all that is in it. The name is free from then on.
-  package consuming func remove() {
+  /// Removes the folder with all that is in it. The name is free once this object is gone too.
+  package func remove() {
     for file in Files.names(in: path) where file != "lock" { unlink(path + "/" + file) }
     unlink(path + "/lock")
     rmdir(path)
-    _ = consume lock
   }
 
   private static func process(in file: String) -> Int32 {

@@ -38,6 +38,16 @@ package enum UnixSocket {
     return made
   }
 
+  /// The process at the other end, as it was when it connected or listened; nil when the system does not tell.
+  package static func peer(_ connected: borrowing Descriptor) -> Int32? {
+    var credentials = clinux_credentials()
+    var size = socklen_t(MemoryLayout<clinux_credentials>.size)
+    guard getsockopt(connected.raw, SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0, credentials.pid > 0 else {
+      return nil
+    }
+    return credentials.pid
+  }
+
   private static func make() throws(SystemError) -> Descriptor {
     let raw = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0)
     guard raw >= 0 else { throw SystemError("socket") }
