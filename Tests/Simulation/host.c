@@ -41,6 +41,9 @@ static void start_engine(sim_host *host) {
   if (kdp_engine_lane(host->engine, host->lanes))
     sim_fail(host->world, "%s: a lane above the limit", host->config.name);
   memset(&host->before, 0, sizeof host->before);
+  memset(host->handed, 0, sizeof host->handed);
+  memset(host->handed_total, 0, sizeof host->handed_total);
+  host->came_out = 0;
   sim_lane *lane = host->lane[0];
   kdp_engine_link_up(lane->lane, 0, KDP_LINK_DATAGRAM, &(kdp_path){.link = 0}, &lane->out, now);
   sim_host_flush(host);
@@ -175,6 +178,9 @@ uint64_t sim_host_actions(const sim_host *host, kdp_action_kind kind) {
 }
 uint64_t sim_host_sent(const sim_host *host) {
   return host->sent;
+}
+uint64_t sim_host_came_out(const sim_host *host) {
+  return host->came_out;
 }
 uint64_t sim_host_icmp_errors(const sim_host *host) {
   return host->icmp_errors;

@@ -45,7 +45,7 @@ struct sim_host {
   kdp_statistics before; /* at the last look */
   uint64_t handed[2][KDP_STATUS_COUNT], handed_total[2];
   uint64_t events[SIM_EVENT_KINDS], actions[SIM_ACTION_KINDS];
-  uint64_t sent, queue_drops, icmp_errors, rounds;
+  uint64_t sent, came_out, queue_drops, icmp_errors, rounds;
   uint32_t icmp_mtu;
 };
 

@@ -171,18 +171,14 @@ void sim_transmit(sim *world, sim_host *from, uint16_t local_port, const kdp_pat
   sim_note_bytes(world, "sent bytes", datagram->bytes, datagram->size);
   sim_nat *nat = sim_host_nat_of(from);
   const sim_conditions *out = sim_host_out(from);
-  if (nat->dropped_port && local_port == nat->dropped_port) {
-    sim_note(world, "nat drops", local_port, 0, 0);
-    free(datagram);
-    return;
-  }
   const kdp_address *outside = nat->on ? nat_outside(nat, local.family) : NULL;
   if (outside) {
     datagram->source = *outside;
     datagram->source.port = nat_outer_port(world, nat, local_port);
   }
   if (world->capture) capture(world, from, datagram);
-  if ((world->filter && world->filter(world->filter_context, world, from, datagram) == SIM_DROP) ||
+  bool blocked = nat->dropped_port && local_port == nat->dropped_port;
+  if ((world->filter && world->filter(world->filter_context, world, from, datagram) == SIM_DROP) || blocked ||
       is_lost(world, out) || !pass_mtu(world, from, path, out, datagram)) {
     sim_note(world, "lost", 0, 0, 0);
     free(datagram);

@@ -6,7 +6,7 @@
 #include "core/bytes.h"
 #include "host.h"
 
-enum { UNSET = 0xffff, TICKS_AT_ONCE = 4096, EVENTS_AT_ONCE = 100000 };
+enum { TICKS_AT_ONCE = 4096, EVENTS_AT_ONCE = 100000 };
 
 static void breach(sim_host *host, const char *what, uint64_t a, uint64_t b) {
   sim_fail(host->world, "%s (%s): %s (%llu, %llu)", host->config.name, kdp_engine_name(host->engine), what,
@@ -89,6 +89,7 @@ static bool check_icmp_error(sim_host *host, const uint8_t *bytes, uint32_t size
 }
 
 static void take_inside(sim_host *host, const kdp_packet *packet) {
+  host->came_out++;
   if (sim_flow_arrived(host->world, host, packet->data, packet->size)) return;
   if (host->config.on_inside && host->config.on_inside(host, packet->data, packet->size, host->config.context)) return;
   if (!check_icmp_error(host, packet->data, packet->size))
@@ -146,12 +147,19 @@ static void restore_room(sim_lane *lane) {
   lane->out.action_capacity = SIM_OUT_ACTIONS;
 }
 
-static void tally(sim_host *host, const kdp_packet *packet, uint32_t count, bool outside) {
+/* Each consumed packet has a status, and was counted under it: `before` are the counters as they were. */
+static void tally(sim_host *host, const kdp_packet *packet, uint32_t count, bool outside,
+                  const kdp_statistics *before) {
+  kdp_statistics after;
+  kdp_engine_statistics(host->engine, &after);
+  uint32_t times[KDP_STATUS_COUNT] = {0};
   for (uint32_t i = 0; i < count; i++) {
-    if (packet[i].status >= KDP_STATUS_COUNT)
-      breach(host, "a packet was consumed without a status", packet[i].status, i);
-    host->handed[outside][packet[i].status]++;
+    kdp_status status = (kdp_status)packet[i].status;
+    if (status >= KDP_STATUS_COUNT) breach(host, "a packet with an unknown status", status, i);
+    host->handed[outside][status]++;
     host->handed_total[outside]++;
+    if (++times[status] > after.status[status] - before->status[status])
+      breach(host, "a packet's status was not counted", status, i);
   }
 }
 
@@ -162,7 +170,10 @@ static void hand(sim_host *host, sim_lane *lane, kdp_batch *batch, bool outside)
   while (done < total) {
     batch->packet = packet + done;
     batch->count = total - done;
+    if (host->config.before_call) host->config.before_call(host, host->config.context);
     set_room(host, lane);
+    kdp_statistics before;
+    kdp_engine_statistics(host->engine, &before);
     host->memory.sealed = true;
     kdp_now now = sim_host_now(host);
     uint32_t consumed = outside ? kdp_engine_outside(lane->lane, batch, &lane->out, now)
@@ -171,7 +182,7 @@ static void hand(sim_host *host, sim_lane *lane, kdp_batch *batch, bool outside)
     if (consumed > total - done) breach(host, "consumed more than there was", consumed, total - done);
     if (consumed == 0 && produced(lane) == 0)
       breach(host, "consumed nothing and produced nothing", total - done, outside);
-    tally(host, batch->packet, consumed, outside);
+    tally(host, batch->packet, consumed, outside, &before);
     done += consumed;
     sim_note(host->world, outside ? "outside" : "inside", host->index, consumed, lane->out.wire.count);
     sim_drain(host, lane);
@@ -190,7 +201,7 @@ static void fill(sim_host *host, sim_lane *lane, sim_line *line, kdp_batch *batc
     if (!kdp_pool_take_packet(lane->pool, outside ? 0 : room.head, next->size, outside ? 0 : room.tail, packet)) break;
     if (next->size) memcpy(packet->data, next->bytes, next->size);
     packet->ecn = next->ecn;
-    packet->status = UNSET;
+    packet->status = KDP_OK;
     if (outside) {
       packet->path = kdp_batch_path(batch, &path);
       if (packet->path == UINT16_MAX) {
@@ -216,6 +227,7 @@ static void feed(sim_host *host, sim_lane *lane, bool outside) {
 static void run_timers(sim_host *host, sim_lane *lane) {
   for (uint32_t ticks = 0; kdp_engine_deadline(lane->lane) <= sim_host_now(host).boot; ticks++) {
     if (ticks == TICKS_AT_ONCE) breach(host, "the deadline does not move", kdp_engine_deadline(lane->lane), ticks);
+    if (host->config.before_call) host->config.before_call(host, host->config.context);
     set_room(host, lane);
     host->memory.sealed = true;
     kdp_engine_tick(lane->lane, &lane->out, sim_host_now(host));

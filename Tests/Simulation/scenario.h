@@ -25,4 +25,5 @@ typedef struct sim_suite {
 } sim_suite;
 
 extern const sim_suite sim_echo_suite;
+extern const sim_suite sim_wireguard_suite;
 #endif

@@ -21,7 +21,7 @@
 
 #include "scenario.h"
 
-static const sim_suite *const SUITES[] = {&sim_echo_suite};
+static const sim_suite *const SUITES[] = {&sim_echo_suite, &sim_wireguard_suite};
 enum { SUITE_COUNT = sizeof SUITES / sizeof SUITES[0], MAX_JOBS = 64 };
 
 typedef struct options {

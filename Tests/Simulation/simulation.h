@@ -51,10 +51,14 @@ static inline void sim_run_for(sim *world, uint64_t duration) {
 bool sim_run_while_not(sim *world, uint64_t time, bool (*until)(void *context), void *context);
 /* Calls back at a time. */
 void sim_at(sim *world, uint64_t time, void (*call)(sim *world, void *context), void *context);
+/* Calls when the run is over, before the sums are made. */
+void sim_at_end(sim *world, void (*call)(sim *world, void *context), void *context);
 /* Everything traced so far, as one number. */
 uint64_t sim_trace_hash(const sim *world);
 /* A line of the trace: hashed always, printed with --trace. Numbers only, so that it costs little. */
 void sim_note(sim *world, const char *what, uint64_t a, uint64_t b, uint64_t c);
+/* Zeroed memory that lives as long as the world. */
+void *sim_lend(sim *world, size_t size);
 /* Counts something that only a protocol's scenarios know. */
 void sim_mark(sim *world, unsigned mark);
 /* Adds up what happened here. Call it once, at the end; checks also that all slots came back. */
@@ -154,6 +158,8 @@ typedef struct sim_host_config {
   void (*on_datagram)(sim_host *host, const sim_datagram *datagram, void *context);
   bool (*on_inside)(sim_host *host, const uint8_t *bytes, uint32_t size, void *context);
   void (*on_action)(sim_host *host, const kdp_action *action, void *context);
+  /* Before each call with packets or time, for those who want to see which timers are due. */
+  void (*before_call)(sim_host *host, void *context);
 } sim_host_config;
 
 sim_host *sim_host_add(sim *world, const sim_host_config *config);
@@ -208,14 +214,15 @@ size_t sim_host_memory_peak(const sim_host *host);
 uint64_t sim_host_allocations(const sim_host *host);
 /* Refuses the `nth` allocation from now on (1: the next) and those after it; 0: none. */
 void sim_host_fail_allocation(sim_host *host, uint64_t nth);
-/* How often packets were given this status: [0] inside, [1] outside. */
+/* How often packets from inside or outside were given this status; since the engine was made. */
 uint64_t sim_host_handed(const sim_host *host, bool outside, kdp_status status);
 uint64_t sim_host_handed_total(const sim_host *host, bool outside);
 uint64_t sim_host_events(const sim_host *host, kdp_event_kind kind);
 uint64_t sim_host_actions(const sim_host *host, kdp_action_kind kind);
 /* Datagrams sent and their bytes, this host's. */
 uint64_t sim_host_sent(const sim_host *host);
-/* ICMP errors that came out inside. */
+/* Packets that came out inside since the engine was made; of all, those that were ICMP errors. */
+uint64_t sim_host_came_out(const sim_host *host);
 uint64_t sim_host_icmp_errors(const sim_host *host);
 /* Largest MTU told by a checked ICMP too-big, 0: none yet. */
 uint32_t sim_host_icmp_mtu(const sim_host *host);
@@ -239,6 +246,8 @@ typedef struct sim_flow_config {
 
 sim_flow *sim_flow_add(sim *world, const sim_flow_config *config);
 void sim_flow_send(sim_flow *flow, uint32_t count);
+/* Sizes of the packets from now on. */
+void sim_flow_resize(sim_flow *flow, uint32_t size_min, uint32_t size_max);
 void sim_flow_stop(sim_flow *flow);
 void sim_flow_resume(sim_flow *flow, uint64_t interval);
 

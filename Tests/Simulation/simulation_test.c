@@ -146,7 +146,7 @@ static uint32_t faulty_inside(kdp_lane *lane, kdp_batch *in, kdp_out *out, kdp_n
   uint32_t consumed = kdp_engine_inside(inner_lane(lane), in, out, now);
   if (!due || consumed == 0) return consumed;
   if (faulty->fault == CONSUMES_TOO_MUCH) return in->count + 1;
-  if (faulty->fault == FORGETS_A_STATUS) in->packet[0].status = UINT16_MAX;
+  if (faulty->fault == FORGETS_A_STATUS) in->packet[0].status = KDP_MALFORMED;
   if (faulty->fault == ALLOCATES_LATE) faulty->kept = faulty->host.allocate(faulty->host.context, 16);
   if (out->wire.count == before) return consumed;
   kdp_packet *packet = &out->wire.packet[before];

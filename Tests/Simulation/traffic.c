@@ -18,6 +18,7 @@ struct sim_flow {
   sim_flow_counts counts;
   uint64_t newest;   /* number of the newest delivered, plus one */
   uint64_t *sent_at; /* per number */
+  uint16_t *size;
   uint8_t *delivered;
   uint32_t capacity;
 };
@@ -36,9 +37,9 @@ static uint32_t head_size(const sim_flow *flow) {
   return (flow->config.source.family == KDP_FAMILY_IPV6 ? 40 : 20) + 8;
 }
 
-static uint32_t size_of(const sim_flow *flow, uint64_t number) {
+static uint16_t next_size(const sim_flow *flow, uint64_t number) {
   uint32_t spread = flow->config.size_max - flow->config.size_min + 1;
-  return flow->config.size_min + (uint32_t)(sim_scatter(flow->key ^ (number * 3 + 1)) % spread);
+  return (uint16_t)(flow->config.size_min + sim_scatter(flow->key ^ (number * 3 + 1)) % spread);
 }
 
 static void write_ipv4(const sim_flow *flow, uint64_t number, uint8_t ecn, uint32_t size, uint8_t *at) {
@@ -66,7 +67,7 @@ static void write_ipv6(const sim_flow *flow, uint8_t ecn, uint32_t size, uint8_t
 
 /* The whole packet, with an ECN field of the caller's. */
 static uint32_t make(const sim_flow *flow, uint64_t number, uint8_t ecn, uint8_t *at) {
-  uint32_t size = size_of(flow, number);
+  uint32_t size = flow->size[number];
   bool v6 = flow->config.source.family == KDP_FAMILY_IPV6;
   uint8_t *udp = at + (v6 ? 40 : 20);
   uint32_t udp_size = size - (uint32_t)(udp - at);
@@ -92,6 +93,14 @@ static uint32_t make(const sim_flow *flow, uint64_t number, uint8_t ecn, uint8_t
   return size;
 }
 
+void sim_flow_resize(sim_flow *flow, uint32_t size_min, uint32_t size_max) {
+  uint32_t least = head_size(flow) + PAYLOAD_HEAD;
+  flow->config.size_min = size_min < least ? least : size_min > MAX_SIZE ? MAX_SIZE : size_min;
+  flow->config.size_max = size_max < flow->config.size_min ? flow->config.size_min
+                          : size_max > MAX_SIZE            ? MAX_SIZE
+                                                           : size_max;
+}
+
 sim_flow *sim_flow_add(sim *world, const sim_flow_config *config) {
   sim_flow *flow = sim_allocate(sizeof *flow);
   flow->world = world;
@@ -99,10 +108,7 @@ sim_flow *sim_flow_add(sim *world, const sim_flow_config *config) {
   flow->index = world->flow_count;
   flow->key = sim_scatter(world->seed * 1000003 + flow->index + 7);
   flow->random.state = sim_scatter(flow->key);
-  uint32_t least = head_size(flow) + PAYLOAD_HEAD;
-  if (flow->config.size_min < least) flow->config.size_min = least;
-  if (flow->config.size_max < flow->config.size_min) flow->config.size_max = flow->config.size_min;
-  if (flow->config.size_max > MAX_SIZE) flow->config.size_max = MAX_SIZE;
+  sim_flow_resize(flow, config->size_min, config->size_max);
   world->flow = sim_grow(world->flow, world->flow_count, &world->flow_capacity, sizeof *world->flow);
   world->flow[world->flow_count++] = flow;
   if (config->interval > 0) {
@@ -114,6 +120,7 @@ sim_flow *sim_flow_add(sim *world, const sim_flow_config *config) {
 
 void sim_flow_free(sim_flow *flow) {
   free(flow->sent_at);
+  free(flow->size);
   free(flow->delivered);
   free(flow);
 }
@@ -126,11 +133,14 @@ void sim_flow_send(sim_flow *flow, uint32_t count) {
     if (flow->counts.sent == flow->capacity) {
       uint32_t before = flow->capacity, capacity = before;
       flow->sent_at = sim_grow(flow->sent_at, before, &capacity, sizeof *flow->sent_at);
+      capacity = before;
+      flow->size = sim_grow(flow->size, before, &capacity, sizeof *flow->size);
       flow->delivered = sim_grow(flow->delivered, before, &flow->capacity, 1);
       memset(flow->delivered + before, 0, flow->capacity - before);
     }
     uint64_t number = flow->counts.sent++;
     flow->sent_at[number] = flow->world->now;
+    flow->size[number] = next_size(flow, number);
     uint32_t size = make(flow, number, flow->config.ecn, packet);
     sim_host_inside(flow->config.from, packet, size);
   }

@@ -53,6 +53,9 @@ void sim_destroy(sim *world) {
   }
   for (uint32_t i = 0; i < world->captured_count; i++)
     free(world->captured[i].datagram);
+  for (uint32_t i = 0; i < world->lent_count; i++)
+    free(world->lent[i]);
+  free(world->lent);
   free(world->captured);
   free(world->due);
   free(world->host);
@@ -171,6 +174,11 @@ void sim_note_bytes(sim *world, const char *what, const void *bytes, size_t size
   sim_note(world, what, sim_scatter(digest ^ rest), 0, 0);
 }
 
+void *sim_lend(sim *world, size_t size) {
+  world->lent = sim_grow(world->lent, world->lent_count, &world->lent_capacity, sizeof *world->lent);
+  return world->lent[world->lent_count++] = sim_allocate(size);
+}
+
 void sim_mark(sim *world, unsigned mark) {
   if (mark < SIM_MARKS) world->mark[mark]++;
 }
@@ -195,7 +203,13 @@ void sim_fail(sim *world, const char *format, ...) {
   abort();
 }
 
+void sim_at_end(sim *world, void (*call)(sim *, void *), void *context) {
+  world->at_end = call;
+  world->at_end_context = context;
+}
+
 void sim_collect(sim *world, sim_coverage *coverage) {
+  if (world->at_end) world->at_end(world, world->at_end_context);
   for (uint32_t i = 0; i < world->host_count; i++)
     sim_host_collect(world->host[i], &world->stopped);
   for (uint32_t i = 0; i < world->flow_count; i++)

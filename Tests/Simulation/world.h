@@ -52,6 +52,10 @@ struct sim {
   size_t message_size;
   uint64_t datagrams, rounds;
   uint64_t mark[SIM_MARKS];
+  void (*at_end)(sim *world, void *context);
+  void *at_end_context;
+  void **lent;
+  uint32_t lent_count, lent_capacity;
   sim_coverage stopped; /* of engines that are gone */
 };
 

@@ -73,6 +73,9 @@ static void network_changed(kdp_lane *lane, kdp_out *out, kdp_now now) {
     kdp_wg_peer_clear_source(peer);
     peer->path_mtu = 0;
     bool attempting = kdp_wg_attempt_runs(peer);
+    /* One that left this moment (the wake from sleep that led to this call) is enough: the other end would take a second
+       one so soon for a flood. */
+    if (attempting && now.boot - peer->initiated[0] < KDP_SECOND / KDP_WG_INITIATIONS_PER_SECOND) continue;
     if (attempting || peer->staged.count > 0) {
       peer->handshake_sent = 0;
       peer->unanswered = 0;
