@@ -242,6 +242,18 @@ void node_exchange(node *a, node *b, kdp_now now) {
   drop_kept(b->sent, &b->sent_count);
 }
 
+kdp_now node_run_both(node *a, node *b, kdp_now now, uint64_t until) {
+  for (;;) {
+    uint64_t at_a = kdp_engine_deadline(a->lane), at_b = kdp_engine_deadline(b->lane);
+    uint64_t next = at_a < at_b ? at_a : at_b;
+    if (next > until) return until > now.boot ? node_later(now, until - now.boot) : now;
+    if (next > now.boot) now = node_later(now, next - now.boot);
+    if (at_a <= now.boot) node_tick(a, now);
+    if (at_b <= now.boot) node_tick(b, now);
+    node_exchange(a, b, now);
+  }
+}
+
 void node_connect(node *a, node *b, kdp_now now) {
   must(node_add_peer(a, b, true, now), "peer");
   must(node_add_peer(b, a, false, now), "peer");

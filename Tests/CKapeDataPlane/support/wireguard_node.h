@@ -73,6 +73,8 @@ kdp_path node_path(const node *to, const node *from);
 kdp_status node_pass(node *from, uint32_t index, node *to, kdp_now now);
 /* Passes everything both ways until both are quiet; what was passed is forgotten. */
 void node_exchange(node *a, node *b, kdp_now now);
+/* Ticks both at their deadlines up to `until` and passes everything at once; returns the time it has reached. */
+kdp_now node_run_both(node *a, node *b, kdp_now now, uint64_t until);
 void node_forget(node *n); /* sent, delivered, events and actions */
 /* Both know each other and have a session that a began and both use. */
 void node_connect(node *a, node *b, kdp_now now);
