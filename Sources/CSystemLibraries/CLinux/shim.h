@@ -3,16 +3,19 @@
 #ifndef KAPE_CLINUX_SHIM_H
 #define KAPE_CLINUX_SHIM_H
 
+#include <fcntl.h>
 #include <linux/if_link.h>
 #include <linux/if_tun.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <linux/sockios.h>
+#include <spawn.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 
@@ -37,12 +40,32 @@ static inline int clinux_ioctl(int fd, unsigned long request, void *argument) {
   return ioctl(fd, request, argument);
 }
 
-/* Shown to GNU sources only, too. */
+static inline int clinux_accept(int fd) {
+  extern int accept4(int, struct sockaddr *, socklen_t *, int);
+  return accept4(fd, 0, 0, SOCK_CLOEXEC | SOCK_NONBLOCK);
+}
+
+/* What the C library shows to GNU sources only, which the Glibc module is not. */
 int setns(int fd, int nstype);
 
 /* A descriptor that is readable once the process has ended (Linux 5.3). */
 static inline int clinux_pidfd_open(pid_t pid) {
   return (int)syscall(434, pid, 0);
+}
+
+static inline int clinux_pipe(int ends[2]) {
+  extern int pipe2(int[2], int);
+  return pipe2(ends, O_CLOEXEC);
+}
+
+enum { CLINUX_POSIX_SPAWN_SETSID = 0x80 };
+static inline int clinux_spawn_actions_close_from(posix_spawn_file_actions_t *actions, int first) {
+  extern int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *, int);
+  return posix_spawn_file_actions_addclosefrom_np(actions, first);
+}
+static inline int clinux_spawn_actions_change_folder(posix_spawn_file_actions_t *actions, const char *path) {
+  extern int posix_spawn_file_actions_addchdir_np(posix_spawn_file_actions_t *, const char *);
+  return posix_spawn_file_actions_addchdir_np(actions, path);
 }
 
 #endif

@@ -95,7 +95,9 @@ private final class Core: Sendable {
   func newIdentifier() -> UInt32 {
     state.withLock { state in
       // 0 is the wake descriptor's.
-      repeat { state.nextIdentifier = max(1, state.nextIdentifier &+ 1) } while state.waiters[state.nextIdentifier] != nil
+      repeat {
+        state.nextIdentifier = max(1, state.nextIdentifier &+ 1)
+      } while state.waiters[state.nextIdentifier] != nil
       return state.nextIdentifier
     }
   }

@@ -1,32 +1,53 @@
-internal import CLinux
 import Glibc
+import Synchronization
 
-/// SIGTERM, SIGINT and SIGHUP as something to wait for. Made on the main thread before others are: threads take over
-/// the mask of the one that starts them.
+/// SIGTERM, SIGINT and SIGHUP as something to wait for. By handlers, since the main thread of a program that waits in
+/// Swift's run loop has nothing blocked, so that signalfd(2) would miss what it takes. One for the whole process.
 package final class TerminationSignals: Sendable {
-  private let descriptor: Descriptor
+  private let pipe: Pipe
 
   package init() throws(SystemError) {
-    var set = sigset_t()
-    sigemptyset(&set)
-    for signal in [SIGTERM, SIGINT, SIGHUP] { sigaddset(&set, signal) }
-    let result = pthread_sigmask(SIG_BLOCK, &set, nil)
-    guard result == 0 else { throw SystemError("pthread_sigmask", code: result) }
-    let raw = signalfd(-1, &set, Int32(SFD_CLOEXEC | SFD_NONBLOCK))
-    guard raw >= 0 else { throw SystemError("signalfd") }
-    descriptor = Descriptor(owning: raw)
+    pipe = try Pipe()
+    try pipe.reading.setNonBlocking()
+    try pipe.writing.setNonBlocking()
+    signalTarget.store(pipe.writing.raw, ordering: .sequentiallyConsistent)
+    for number in [SIGTERM, SIGINT, SIGHUP] {
+      var action = sigaction()
+      guard sigaction(number, nil, &action) == 0 else { throw SystemError("sigaction") }
+      // Who started us with nohup means it.
+      if number == SIGHUP, unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self) == Self.ignored { continue }
+      action = sigaction()
+      action.__sigaction_handler.sa_handler = noteSignal
+      action.sa_flags = SA_RESTART
+      guard sigaction(number, &action, nil) == 0 else { throw SystemError("sigaction") }
+    }
   }
+
+  deinit {
+    signalTarget.store(-1, ordering: .sequentiallyConsistent)
+    for number in [SIGTERM, SIGINT, SIGHUP] { signal(number, SIG_DFL) }
+  }
+
+  private static let ignored = 1
 
   /// The number of the next signal.
   package func next(_ reactor: Reactor) async throws -> Int32 {
     while true {
-      try await reactor.readable(descriptor.raw)
-      var info = signalfd_siginfo()
-      if let size = retrying({ read(descriptor.raw, &info, MemoryLayout<signalfd_siginfo>.size) }),
-        size == MemoryLayout<signalfd_siginfo>.size
-      {
-        return Int32(bitPattern: info.ssi_signo)
-      }
+      try await reactor.readable(pipe.reading.raw)
+      var number: UInt8 = 0
+      if let size = retrying({ read(pipe.reading.raw, &number, 1) }), size == 1 { return Int32(number) }
     }
   }
+}
+
+/// Where the handler writes; -1: nowhere.
+private let signalTarget = Atomic<Int32>(-1)
+
+/// Runs between any two instructions: only an atomic load and write(2).
+private func noteSignal(_ number: Int32) {
+  let saved = errno
+  let target = signalTarget.load(ordering: .sequentiallyConsistent)
+  var byte = UInt8(truncatingIfNeeded: number)
+  if target >= 0 { _ = write(target, &byte, 1) }
+  errno = saved
 }
