@@ -1,0 +1,133 @@
+internal import CKapeDataPlane
+import Glibc
+
+/// What a command may use while it runs on the worker's thread.
+struct Lane {
+  let worker: OpaquePointer
+  let engine: UnsafeMutablePointer<kdp_engine>
+  let out: UnsafeMutablePointer<kdp_out>
+  let now: kdp_now
+}
+
+/// Owns an engine and the C worker that runs its lane between a TUN and the UDP sockets, on a thread of its own.
+///
+/// Safe to share: the pointers do not change after `init`; the engine's lane is called on the worker's thread only, from
+/// commands; the C functions used elsewhere are those that its header allows on any thread. Whoever has a command under
+/// way holds a reference, so that nothing is freed under it.
+final class TunnelWorker: @unchecked Sendable {
+  private let engine: UnsafeMutablePointer<kdp_engine>
+  private let worker: OpaquePointer
+  private let tun: TunInterface
+  private let keyLog: KeyLog?
+  private var started = false
+
+  /// Takes the engine over, also when it fails.
+  init(
+    engine: UnsafeMutablePointer<kdp_engine>, tun: TunInterface, options: TunnelOptions, keyLog: KeyLog?
+  ) throws(TunnelError) {
+    self.engine = engine
+    self.tun = tun
+    self.keyLog = keyLog
+    var host = kdp_host_default()
+    var config = kdp_worker_config()
+    config.engine = engine
+    config.tun = tun.pointer
+    config.backend =
+      switch options.backend {
+      case .auto: KDP_BACKEND_AUTO
+      case .epoll: KDP_BACKEND_EPOLL
+      case .uring: KDP_BACKEND_URING
+      }
+    config.fallbacks = options.fallbacks.rawValue
+    var worker: OpaquePointer?
+    errno = 0
+    let status = kdp_worker_create(&config, &host, &worker)
+    guard status == KDP_OK, let worker else {
+      let error = TunnelError("worker", status)
+      kdp_engine_destroy(engine)
+      throw error
+    }
+    self.worker = worker
+  }
+
+  deinit {
+    kdp_worker_stop(worker)
+    if started { kdp_worker_join(worker) }
+    kdp_worker_destroy(worker)
+    kdp_engine_destroy(engine)
+  }
+
+  /// Once, by whoever made it, before it is shared.
+  func start() throws(TunnelError) {
+    let status = kdp_worker_start(worker)
+    guard status == KDP_OK else { throw TunnelError("worker", status) }
+    started = true
+  }
+
+  /// Asks the thread to end; it does so within a round.
+  func stop() { kdp_worker_stop(worker) }
+
+  /// Runs `body` on the worker's thread between two rounds and gives its result. It holds up packets while it runs:
+  /// keep it short. Commands run in the order of submission.
+  func perform<Result: Sendable>(
+    _ body: @escaping @Sendable (Lane) -> Swift.Result<Result, TunnelError>
+  ) async throws(TunnelError) -> Result {
+    let result = await withCheckedContinuation { continuation in
+      let command = Command { lane in
+        continuation.resume(returning: lane.map(body) ?? .failure(TunnelError("worker", KDP_CLOSED)))
+      }
+      kdp_worker_submit(worker, command.node)
+    }
+    return try result.get()
+  }
+
+  var port: UInt16 { kdp_worker_port(worker) }
+  var firewallMark: UInt32 { kdp_worker_fwmark(worker) }
+  var activeFallbacks: TunnelOptions.Fallbacks { .init(rawValue: kdp_worker_active_fallbacks(worker)) }
+  var backend: TunnelOptions.Backend { kdp_worker_backend(worker) == KDP_BACKEND_URING ? .uring : .epoll }
+
+  /// Readable while there are events. One task takes them.
+  var eventDescriptor: Int32 { kdp_worker_event_fd(worker) }
+
+  func nextEvent() -> kdp_event? {
+    var event = kdp_event()
+    return kdp_worker_next_event(worker, &event) ? event : nil
+  }
+
+  func ioStatistics() -> kdp_io_statistics {
+    var statistics = kdp_io_statistics()
+    kdp_worker_statistics(worker, &statistics)
+    return statistics
+  }
+
+  func statistics() -> kdp_statistics {
+    var statistics = kdp_statistics()
+    kdp_engine_statistics(engine, &statistics)
+    return statistics
+  }
+}
+
+/// A node of the worker's queue that frees itself after it has run.
+private final class Command {
+  let node: UnsafeMutablePointer<kdp_command>
+  private let body: (Lane?) -> Void
+
+  /// `body` gets nil when the worker ends before the command's turn comes.
+  init(_ body: @escaping (Lane?) -> Void) {
+    self.body = body
+    node = .allocate(capacity: 1)
+    node.initialize(to: kdp_command())
+    node.pointee.context = Unmanaged.passRetained(self).toOpaque()
+    node.pointee.run = { node, worker, engine, out, now, stopping in
+      guard let node, let context = node.pointee.context else { return }
+      let command = Unmanaged<Command>.fromOpaque(context).takeRetainedValue()
+      if !stopping, let worker, let engine, let out {
+        command.body(Lane(worker: worker, engine: engine, out: out, now: now))
+      } else {
+        command.body(nil)
+      }
+    }
+  }
+
+  deinit { node.deallocate() }
+}

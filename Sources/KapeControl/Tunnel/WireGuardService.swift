@@ -1,0 +1,277 @@
+internal import CLinux
+import Glibc
+internal import KapeProtocols
+
+/// A WireGuard interface with its configuration socket, as wireguard-go serves one: from the interface's making to its
+/// end, following what is done to the interface meanwhile.
+package final class WireGuardService: Sendable {
+  package struct Request: Sendable {
+    package var interface: String
+    package var options: TunnelOptions
+    /// A TUN that is open already; the service closes it.
+    package var tunDescriptor: Int32?
+    /// A configuration socket that listens already; the service closes it.
+    package var socketDescriptor: Int32?
+    package var mtu = 1420
+    package var keyLog: KeyLog?
+
+    package init(interface: String, options: TunnelOptions) {
+      self.interface = interface
+      self.options = options
+    }
+  }
+
+  /// Why it cannot be had, for people; the cases are those of the program's exit codes.
+  package enum Failure: Error, Equatable {
+    case inUse(String)
+    case missing(String)
+    case failed(String)
+  }
+
+  /// Why it ended.
+  package enum Ending: Equatable, Sendable {
+    case signal(Int32)
+    case socketRemoved
+    case interfaceGone
+    case failed(String)
+  }
+
+  package let interface: String
+  package let device: WireGuardDevice
+  private let socket: ConfigurationSocket
+  private let server: ConfigurationServer
+  private let reactor: Reactor
+  private let log: EventLog
+
+  /// Makes interface and socket and starts the packet path. Configuration is answered once `run` is under way; who
+  /// connects before that waits.
+  package init(_ request: Request, log makeLog: (_ interface: String) -> EventLog) async throws(Failure) {
+    let tun = try Self.openTun(request)
+    interface = tun.name
+    log = makeLog(tun.name)
+    socket = try Self.openSocket(request, tun)
+    do throws(SystemError) {
+      try tun.setMTU(request.mtu)
+    } catch {
+      // One that was handed over may be in another namespace, where its owner sets it.
+      guard request.tunDescriptor != nil else { throw Self.failure(error) }
+    }
+    do throws(TunnelError) {
+      device = try WireGuardDevice(
+        tun: tun, options: request.options, insideMTU: request.mtu, keyLog: request.keyLog)
+      try await device.start()
+    } catch {
+      throw .failed(error.description)
+    }
+    do throws(SystemError) {
+      reactor = try Reactor()
+    } catch { throw .failed(error.description) }
+    server = ConfigurationServer(socket: socket, device: device, reactor: reactor, log: log)
+    log.verbose(
+      "started",
+      [
+        "backend": device.backend.rawValue, "fallbacks": device.activeFallbacks.list, "socket": socket.path,
+      ])
+  }
+
+  deinit { device.stop() }
+
+  /// Serves until something ends it, and takes the socket along.
+  package func run(_ signals: TerminationSignals?) async -> Ending {
+    let ending = await withTaskGroup(of: Ending.self) { group in
+      if let signals { group.addTask { await self.ending { .signal(try await signals.next(self.reactor)) } } }
+      group.addTask {
+        await self.ending {
+          try await self.socket.removed(self.reactor)
+          return .socketRemoved
+        }
+      }
+      group.addTask { await self.ending { try await self.followLink() } }
+      group.addTask { await self.ending { try await self.followEvents() } }
+      group.addTask {
+        await self.ending {
+          try await self.server.run()
+          return .failed("the configuration socket")
+        }
+      }
+      let first = await group.next() ?? .failed("nothing to do")
+      group.cancelAll()
+      return first
+    }
+    socket.unlinkIfOurs()
+    device.stop()
+    log.verbose("ended", ["reason": "\(ending)"])
+    return ending
+  }
+
+  private func ending(_ body: () async throws -> Ending) async -> Ending {
+    do { return try await body() } catch { return .failed("\(error)") }
+  }
+
+  // MARK: The interface
+
+  private func followLink() async throws -> Ending {
+    while true {
+      let monitor: LinkMonitor
+      do throws(SystemError) {
+        monitor = try device.tun.monitor()
+      } catch {
+        if !device.tun.isAttached { return .interfaceGone }
+        // In a namespace that we may not enter: look at it now and then.
+        log.error("link_not_followed", ["error": error.description])
+        return try await pollLink()
+      }
+      var isThere = true
+      while isThere {
+        for change in try await monitor.next(reactor) {
+          switch change {
+          case .state(let state): await follow(state)
+          case .gone: isThere = false
+          }
+        }
+      }
+      if !device.tun.isAttached { return .interfaceGone }
+      log.verbose("interface_moved")
+    }
+  }
+
+  private func pollLink() async throws -> Ending {
+    while let isUp = device.tun.probe() {
+      await follow(isUp: isUp)
+      try await Task.sleep(for: .seconds(1))
+    }
+    return .interfaceGone
+  }
+
+  private func follow(_ state: LinkState) async {
+    do throws(TunnelError) {
+      try await device.setInsideMTU(state.mtu)
+    } catch { log.error("mtu", ["error": error.description]) }
+    await follow(isUp: state.isUp)
+  }
+
+  private func follow(isUp: Bool) async {
+    do throws(TunnelError) {
+      if try await device.follow(up: isUp) { log.verbose(isUp ? "up" : "down") }
+    } catch {
+      log.error("up", ["error": error.description])
+    }
+  }
+
+  // MARK: Events
+
+  private func followEvents() async throws -> Ending {
+    let names = PeerNames(device)
+    var isGone = false
+    try await device.forEachEvent(reactor) { event in
+      if event.lost > 0 { log.error("events_lost", ["count": String(event.lost)]) }
+      switch event.kind {
+      case .insideGone: isGone = true
+      case .fallback:
+        log.error("fallback", ["turned_off": TunnelOptions.Fallbacks(rawValue: UInt32(clamping: event.value)).list])
+      case .linkError: log.error("link_error", ["error": SystemError.text(of: Int32(clamping: event.value))])
+      case .clockBack: log.error("clock_back", ["ns": String(event.value)])
+      case .underLoad: log.error("under_load", ["on": String(event.value)])
+      case .handshakeStarted, .handshakeFailed, .connected, .rekeyed, .disconnected, .endpointChanged, .prefixMoved,
+        .rebound, .resolve:
+        guard log.level == .verbose else { break }
+        await log.peerEvent(event, name: names.name(of: event.peer))
+      }
+      return !isGone
+    }
+    return isGone ? .interfaceGone : .failed("the event queue")
+  }
+
+  // MARK: Making
+
+  private static func openTun(_ request: Request) throws(Failure) -> TunInterface {
+    do throws(TunInterface.Failure) {
+      if let descriptor = request.tunDescriptor {
+        return try TunInterface(adopting: descriptor, fallbacks: request.options.fallbacks.rawValue)
+      }
+      return try TunInterface(name: request.interface, fallbacks: request.options.fallbacks.rawValue)
+    } catch {
+      switch error {
+      case .busy:
+        let holder = ConfigurationSocket.holder(of: request.interface) ?? SocketHolder.ofTun(named: request.interface)
+        throw .inUse("\(request.interface) is held by " + (holder?.description ?? "another process"))
+      case .system(let error):
+        if error.code == EINVAL, if_nametoindex(request.interface) != 0 {
+          throw .inUse("there is an interface \(request.interface) already, and it is no TUN that we could serve")
+        }
+        throw failure(error)
+      }
+    }
+  }
+
+  private static func openSocket(_ request: Request, _ tun: TunInterface) throws(Failure) -> ConfigurationSocket {
+    do throws(ConfigurationSocket.Failure) {
+      if let descriptor = request.socketDescriptor {
+        return try ConfigurationSocket(adopting: descriptor, interface: tun.name)
+      }
+      return try ConfigurationSocket(interface: tun.name)
+    } catch {
+      switch error {
+      case .inUse(let holder):
+        throw .inUse(
+          ConfigurationSocket.path(of: tun.name) + " is held by " + (holder?.description ?? "another process"))
+      case .system(let error): throw failure(error)
+      }
+    }
+  }
+
+  private static func failure(_ error: SystemError) -> Failure {
+    switch error.code {
+    case EPERM, EACCES: .missing("\(error) (it takes CAP_NET_ADMIN, and /var/run/wireguard to be writable)")
+    case ENOENT, ENODEV, ENXIO: .missing("\(error) (is there a /dev/net/tun, and the module tun?)")
+    default: .failed(error.description)
+    }
+  }
+}
+
+extension EventLog {
+  fileprivate func peerEvent(_ event: TunnelEvent, name: String) {
+    switch event.kind {
+    case .handshakeStarted: verbose("handshake_started", ["peer": name, "attempt": String(event.value)])
+    case .handshakeFailed: verbose("handshake_failed", ["peer": name, "reason": event.status])
+    case .connected: verbose("connected", ["peer": name])
+    case .rekeyed: verbose("rekeyed", ["peer": name])
+    case .disconnected: verbose("disconnected", ["peer": name, "reason": event.status])
+    case .endpointChanged: verbose("endpoint_changed", ["peer": name])
+    case .prefixMoved: verbose("prefix_moved", ["to": name])
+    case .rebound: verbose("rebound", ["status": event.status])
+    case .resolve: verbose("endpoint_unanswered", ["peer": name])
+    case .underLoad, .clockBack, .fallback, .linkError, .insideGone: break
+    }
+  }
+}
+
+/// What the log calls peers: the ends of their public keys. Asked for at most once a second.
+private actor PeerNames {
+  private let device: WireGuardDevice
+  private var names: [UInt64: String] = [:]
+  private var asked: UInt64?
+
+  init(_ device: WireGuardDevice) { self.device = device }
+
+  func name(of peer: UInt64) async -> String {
+    if peer == 0 { return "-" }
+    if names[peer] == nil, asked.map({ monotonicNow() - $0 > 1_000_000_000 }) ?? true {
+      asked = monotonicNow()
+      names = await allNames()
+    }
+    return names[peer] ?? "#\(peer)"
+  }
+
+  private func allNames() async -> [UInt64: String] {
+    var names: [UInt64: String] = [:]
+    var chunks = device.peerChunks()
+    while let chunk = try? await chunks.next() {
+      chunk.forEach { peer in
+        let text = peer.publicKey.base64
+        names[peer.id] = text.prefix(4) + ".." + text.suffix(5)
+      }
+    }
+    return names
+  }
+}

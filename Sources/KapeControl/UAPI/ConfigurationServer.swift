@@ -1,0 +1,194 @@
+import Glibc
+internal import KapeCrypto
+internal import KapeProtocols
+import Synchronization
+
+/// Serves WireGuard's configuration protocol to several clients at once. One that is slow holds up nobody but itself.
+package final class ConfigurationServer: Sendable {
+  /// Most clients at once; for one more, the one that has been idle longest has to go.
+  static let clientLimit = 64
+  /// A client that does not take its answer, or does not end what it began, is left after that time.
+  static let patience = Duration.seconds(30)
+  /// Most bytes of one transaction that is not complete: about 300,000 peers.
+  static let transactionLimit = 128 << 20
+
+  private let socket: ConfigurationSocket
+  private let device: WireGuardDevice
+  private let reactor: Reactor
+  private let log: EventLog
+  private let clients = Mutex(ClientTable())
+
+  package init(socket: ConfigurationSocket, device: WireGuardDevice, reactor: Reactor, log: EventLog) {
+    self.socket = socket
+    self.device = device
+    self.reactor = reactor
+    self.log = log
+  }
+
+  /// Accepts until the task is cancelled; ends its clients then.
+  package func run() async throws {
+    try await withThrowingDiscardingTaskGroup { group in
+      defer { group.cancelAll() }
+      while true {
+        let client: Int32
+        do {
+          client = try await socket.accept(reactor)
+        } catch let error as SystemError {
+          // Out of descriptors or memory: those who wait stay in the queue.
+          log.error("accept", ["error": error.description])
+          try await Task.sleep(for: .milliseconds(200))
+          continue
+        }
+        let id = clients.withLock { $0.add(client) }
+        group.addTask {
+          let descriptor = Descriptor(owning: client)
+          do {
+            try await self.serve(id, descriptor.raw)
+          } catch {
+            self.log.verbose("client", ["error": "\(error)"])
+          }
+          // Before it is closed: its number may be another's then.
+          self.clients.withLock { $0.remove(id) }
+        }
+      }
+    }
+  }
+
+  private func serve(_ id: Int, _ client: Int32) async throws {
+    var reader = WireGuardUAPIReader()
+    var pending = 0
+    var input = SecretBuffer(capacity: 16_384)
+    while true {
+      input.removeAll()
+      let count = try await receive(client, within: reader.isInsideRequest ? Self.patience : nil, &input)
+      if count == 0 { return }
+      clients.withLock { $0.setBusy(id, true) }
+      pending += count
+      input.withBytes { reader.append($0) }
+      while let request = reader.next() {
+        pending = 0
+        switch request {
+        case .get: try await answerGet(client)
+        case .set(let change): try await answerSet(client, change)
+        case .refused(let error):
+          log.error("configuration_refused", ["errno": String(error.code)])
+          try await send(client, error)
+        case .unknownOperation:
+          log.error("configuration_unknown_operation")
+          return
+        }
+      }
+      if reader.isClosed { return }
+      guard pending <= Self.transactionLimit else {
+        try await send(client, .noMemory)
+        return
+      }
+      if !reader.isInsideRequest { clients.withLock { $0.setBusy(id, false) } }
+    }
+  }
+
+  private func answerSet(_ client: Int32, _ change: WireGuardInterfaceChange) async throws {
+    do throws(TunnelError) {
+      try await device.apply(change)
+      log.verbose("configured", ["peers": String(change.peers.count)])
+    } catch {
+      log.error("configuration_failed", ["error": error.description, "errno": String(error.code)])
+      try await send(client, WireGuardUAPIError(errno: error.code))
+      return
+    }
+    try await send(client, .none)
+  }
+
+  /// Sends while it asks: an answer never exists as a whole.
+  private func answerGet(_ client: Int32) async throws {
+    var buffer = SecretBuffer(capacity: 32_768)
+    do {
+      WireGuardUAPIResponse.append(try await device.interface(), to: &buffer)
+      var chunks = device.peerChunks()
+      while let chunk = try await chunks.next() {
+        chunk.forEach { peer in
+          if chunk.continuesPeer && peer.id == chunk.firstPeer {
+            for prefix in peer.allowedIPs { WireGuardUAPIResponse.append(prefix, to: &buffer) }
+          } else {
+            WireGuardUAPIResponse.append(peer, to: &buffer)
+          }
+        }
+        try await flush(client, &buffer)
+      }
+      WireGuardUAPIResponse.append(.none, to: &buffer)
+    } catch let error as TunnelError {
+      WireGuardUAPIResponse.append(WireGuardUAPIError(errno: error.code), to: &buffer)
+    }
+    try await flush(client, &buffer)
+  }
+
+  private func send(_ client: Int32, _ error: WireGuardUAPIError) async throws {
+    var buffer = SecretBuffer(capacity: 64)
+    WireGuardUAPIResponse.append(error, to: &buffer)
+    try await flush(client, &buffer)
+  }
+
+  /// Sends all that is in the buffer and empties it.
+  private func flush(_ client: Int32, _ buffer: inout SecretBuffer) async throws {
+    var sent = 0
+    while sent < buffer.count {
+      let result = buffer.withBytes { bytes in
+        bytes.withUnsafeBytes { bytes in
+          retrying { Glibc.send(client, bytes.baseAddress.map { $0 + sent }, bytes.count - sent, Int32(MSG_NOSIGNAL)) }
+        }
+      }
+      if let result {
+        sent += result
+      } else if errno == EAGAIN {
+        try await reactor.writable(client, within: Self.patience)
+      } else {
+        throw SystemError("send")
+      }
+    }
+    buffer.removeAll()
+  }
+
+  /// Appends what there is; 0: the client has ended.
+  private func receive(_ client: Int32, within deadline: Duration?, _ buffer: inout SecretBuffer) async throws -> Int {
+    while true {
+      var failure: Int32 = 0
+      let count = buffer.append(capacity: 16_384) { room in
+        if let size = retrying({ recv(client, room.baseAddress, room.count, 0) }) { return size }
+        failure = errno
+        return 0
+      }
+      if failure == 0 { return count }
+      guard failure == EAGAIN else { throw SystemError("recv", code: failure) }
+      try await reactor.readable(client, within: deadline)
+    }
+  }
+}
+
+/// Who is connected. Descriptors in it are open.
+private struct ClientTable {
+  private struct Client {
+    var descriptor: Int32
+    var isBusy: Bool
+    var since: UInt64
+  }
+
+  private var clients: [Int: Client] = [:]
+  private var nextIdentifier = 0
+
+  mutating func add(_ descriptor: Int32) -> Int {
+    if clients.count >= ConfigurationServer.clientLimit {
+      let idle = clients.values.filter { !$0.isBusy }.min { $0.since < $1.since }
+      if let idle { shutdown(idle.descriptor, Int32(SHUT_RDWR)) }
+    }
+    nextIdentifier += 1
+    clients[nextIdentifier] = Client(descriptor: descriptor, isBusy: false, since: monotonicNow())
+    return nextIdentifier
+  }
+
+  mutating func setBusy(_ id: Int, _ isBusy: Bool) {
+    clients[id]?.isBusy = isBusy
+    clients[id]?.since = monotonicNow()
+  }
+
+  mutating func remove(_ id: Int) { clients[id] = nil }
+}

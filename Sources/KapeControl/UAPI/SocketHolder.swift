@@ -1,0 +1,78 @@
+internal import CLinux
+import Glibc
+
+/// A process that has a name in use.
+package struct SocketHolder: Equatable, Sendable, CustomStringConvertible {
+  package var processIdentifier: Int32
+  /// The command's name; empty when it cannot be read.
+  package var command: String
+
+  package init(processIdentifier: Int32) {
+    self.processIdentifier = processIdentifier
+    var name = readSmallFile("/proc/\(processIdentifier)/comm") ?? ""
+    if name.hasSuffix("\n") { name.removeLast() }
+    command = name
+  }
+
+  package var description: String {
+    command.isEmpty ? "process \(processIdentifier)" : "process \(processIdentifier) (\(command))"
+  }
+
+  /// Who listens behind a connected socket (SO_PEERCRED).
+  static func behind(_ descriptor: borrowing Descriptor) -> SocketHolder? {
+    var credentials = clinux_credentials()
+    var size = socklen_t(MemoryLayout<clinux_credentials>.size)
+    guard getsockopt(descriptor.raw, SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0, credentials.pid > 0 else {
+      return nil
+    }
+    return SocketHolder(processIdentifier: credentials.pid)
+  }
+
+  /// Who has the TUN interface of that name open, from what the kernel tells of descriptors in /proc. Only processes
+  /// that we may look into are seen.
+  package static func ofTun(named name: String) -> SocketHolder? {
+    for process in folder("/proc") {
+      guard let identifier = Int32(process) else { continue }
+      for descriptor in folder("/proc/\(process)/fd") {
+        guard linkTarget("/proc/\(process)/fd/\(descriptor)") == "/dev/net/tun",
+          let information = readSmallFile("/proc/\(process)/fdinfo/\(descriptor)")
+        else { continue }
+        for line in information.split(separator: "\n") where line == "iff:\t" + name {
+          return SocketHolder(processIdentifier: identifier)
+        }
+      }
+    }
+    return nil
+  }
+}
+
+private func folder(_ path: String) -> [String] {
+  guard let handle = opendir(path) else { return [] }
+  defer { closedir(handle) }
+  var names: [String] = []
+  while let entry = readdir(handle) {
+    let name = withUnsafeBytes(of: &entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+    names.append(name)
+  }
+  return names
+}
+
+package func linkTarget(_ path: String) -> String? {
+  withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(PATH_MAX)) { buffer in
+    guard let start = buffer.baseAddress else { return nil }
+    let size = readlink(path, start, buffer.count)
+    guard size >= 0 else { return nil }
+    return String(decoding: UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(buffer)[..<size]), as: UTF8.self)
+  }
+}
+
+/// The first 4 KiB of a file of text.
+package func readSmallFile(_ path: String) -> String? {
+  let raw = open(path, O_RDONLY | O_CLOEXEC)
+  guard raw >= 0 else { return nil }
+  let file = Descriptor(owning: raw)
+  return withUnsafeTemporaryAllocation(byteCount: 4096, alignment: 1) { buffer in
+    guard let size = retrying({ read(file.raw, buffer.baseAddress, buffer.count) }) else { return nil }
+    return String(decoding: buffer[..<size], as: UTF8.self)
+  }
+}
