@@ -34,6 +34,7 @@ extension Command {
 
 /// Every verb, in the order of the overview.
 let commands: [any Command.Type] = [
+  WgCommand.self,
   CheckCommand.self,
   StripCommand.self,
   GenkeyCommand.self,

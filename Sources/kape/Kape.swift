@@ -23,6 +23,17 @@ struct Kape {
       Console.write(overview, to: STDOUT_FILENO)
       return .done
     }
+    if verb == "--version" || verb == "version" {
+      if arguments.isEmpty {
+        Console.out(Version.line)
+      } else if arguments == ["--verbose"] {
+        Console.write(Version.report(), to: STDOUT_FILENO)
+      } else {
+        Console.error("usage: kape --version [--verbose]")
+        return .usage
+      }
+      return .done
+    }
     guard let command = commands.first(where: { $0.name == verb }) else {
       Console.error("unknown command '\(verb)'; 'kape --help' lists them")
       return .usage
@@ -39,6 +50,6 @@ struct Kape {
     let rows = commands.map { command in
       "  " + command.name + String(repeating: " ", count: width - command.name.count + 2) + command.summary + "\n"
     }
-    return "usage: kape COMMAND [ARGUMENTS]\n\n" + rows.joined() + "\n'kape COMMAND --help' says more.\n"
+    return "usage: kape COMMAND [ARGUMENTS]\n\n" + rows.joined() + "\n'kape COMMAND --help' says more; 'kape --version [--verbose]' tells what it runs on.\n"
   }
 }

@@ -1,0 +1,91 @@
+import Glibc
+import KapeControl
+
+/// Runs this program again in the background: a new session, standard streams on /dev/null, every other descriptor
+/// closed. Forking is not an option in a process that has threads.
+enum Background {
+  /// What the child has to say before the caller goes on.
+  enum Report: Equatable {
+    case ready
+    /// Exit code and the lines for standard error.
+    case failed(Int32, String)
+  }
+
+  /// Environment variable with the number of the descriptor to report on.
+  static let reportVariable = "KAPE_REPORT_FD"
+
+  /// Starts `/proc/self/exe` with `arguments` and waits until it has reported or ended. `inherited` are descriptors to
+  /// hand over, each with the environment variable that is to have its number. With `keepsOutput` standard output and
+  /// error stay those of the caller.
+  static func start(
+    _ arguments: [String], inherited: [(variable: String, descriptor: Int32)], environment extra: [String],
+    keepsOutput: Bool
+  ) throws(SystemError) -> Report {
+    let pipe = try Pipe()
+
+    var handedOver = inherited
+    handedOver.append((reportVariable, pipe.writing.raw))
+    var environment = currentEnvironment(without: handedOver.map(\.variable)) + extra
+    // Clear of the numbers that they are to have in the child.
+    let clear = firstInheritedDescriptor + Int32(handedOver.count)
+    var copies: [Int32] = []
+    defer { for copy in copies { close(copy) } }
+    for (index, entry) in handedOver.enumerated() {
+      let copy = fcntl(entry.descriptor, F_DUPFD_CLOEXEC, clear)
+      guard copy >= 0 else { throw SystemError("\(entry.variable)=\(entry.descriptor)") }
+      copies.append(copy)
+      environment.append("\(entry.variable)=\(firstInheritedDescriptor + Int32(index))")
+    }
+
+    try startDetached(arguments, environment: environment, descriptors: copies, keepsOutput: keepsOutput)
+    // The child's end must be the only one, so that its death ends the reading.
+    for copy in copies { close(copy) }
+    copies = []
+    return read(pipe.endingWriting())
+  }
+
+  /// The child's side: tells the one who waits, once. Does nothing in a process that nobody waits for.
+  static func report(_ report: Report) {
+    guard let raw = variable(reportVariable).flatMap({ Int32($0) }) else { return }
+    unsetenv(reportVariable)
+    let text =
+      switch report {
+      case .ready: "0"
+      case .failed(let code, let message): "\(code) \(message)"
+      }
+    Console.write(text + "\n", to: raw)
+    close(raw)
+  }
+
+  static var isChild: Bool { variable(reportVariable) != nil }
+
+  private static func read(_ reading: borrowing Descriptor) -> Report {
+    var text: [UInt8] = []
+    withUnsafeTemporaryAllocation(byteCount: 4096, alignment: 1) { buffer in
+      while text.count < 65_536 {
+        let size = Glibc.read(reading.raw, buffer.baseAddress, buffer.count)
+        if size < 0 && errno == EINTR { continue }
+        guard size > 0 else { break }
+        text.append(contentsOf: buffer[..<size])
+      }
+    }
+    let line = String(decoding: text, as: UTF8.self)
+    if line == "0\n" { return .ready }
+    let parts = line.split(separator: " ", maxSplits: 1)
+    guard let code = parts.first.flatMap({ Int32($0) }), parts.count == 2 else {
+      return .failed(ExitCode.failed.rawValue, "the background process ended without a word\n")
+    }
+    return .failed(code, String(parts[1]))
+  }
+
+  private static func currentEnvironment(without names: [String]) -> [String] {
+    var result: [String] = []
+    var entry = environ
+    while let text = entry.pointee {
+      let line = String(cString: text)
+      if !names.contains(where: { line.hasPrefix($0 + "=") }) { result.append(line) }
+      entry += 1
+    }
+    return result
+  }
+}
