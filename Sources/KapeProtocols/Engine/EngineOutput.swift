@@ -60,6 +60,11 @@ public struct EngineOutput: ~Copyable {
     out.pointee.wire.path_count = 0
   }
 
+  /// Gives the inside's packets back, for those who carry out the two directions at different times.
+  public mutating func removeInside() {
+    kdp_batch_release(&out.pointee.inside, pool.pool)
+  }
+
   /// Gives all packets back and forgets the actions.
   public mutating func removeAll() {
     kdp_batch_release(&out.pointee.wire, pool.pool)

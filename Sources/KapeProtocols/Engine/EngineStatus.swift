@@ -146,6 +146,7 @@ public enum EngineStatus: Int, Error, CaseIterable, Hashable, Sendable {
   }
 }
 
-extension EngineStatus: CustomStringConvertible {
+extension EngineStatus: CustomStringConvertible, CustomDebugStringConvertible {
   public var description: String { text }
+  public var debugDescription: String { name }
 }

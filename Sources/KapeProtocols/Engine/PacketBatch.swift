@@ -34,6 +34,7 @@ public struct PacketBatch: ~Copyable {
 
   /// Copies a packet in, with `room` round it. False when the batch is full, the pool empty or the packet longer than
   /// 65,535 bytes.
+  @discardableResult
   public mutating func append(
     copying bytes: RawSpan, room: PacketRoom = .none, attributes: PacketAttributes = PacketAttributes()
   ) -> Bool {
