@@ -45,9 +45,6 @@ let package = Package(
       name: "KapeControlTests", dependencies: ["KapeControl", "KapeProtocols", "KapeCrypto"],
       swiftSettings: strictSwift),
     .target(name: "KapeTestSupport", path: "Tests/Support", swiftSettings: strictSwift),
-    .testTarget(
-      name: "Examples", dependencies: ["KapeProtocols"], path: "Tests/Examples", exclude: ["embed.c", "embed.h"],
-      swiftSettings: strictSwift),
     .testTarget(name: "KapeTests", dependencies: ["KapeTestSupport", "kape"], swiftSettings: strictSwift),
     .testTarget(name: "KapeCryptoTests", dependencies: ["KapeCrypto"], swiftSettings: strictSwift),
     .testTarget(

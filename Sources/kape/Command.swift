@@ -35,6 +35,10 @@ extension Command {
 /// Every verb, in the order of the overview.
 let commands: [any Command.Type] = [
   WgCommand.self,
+  UpCommand.self,
+  DownCommand.self,
+  StatusCommand.self,
+  SaveCommand.self,
   CheckCommand.self,
   StripCommand.self,
   GenkeyCommand.self,

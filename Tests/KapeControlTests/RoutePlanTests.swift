@@ -32,7 +32,7 @@ private func prefixes(_ texts: [String]) throws -> [IPPrefix] {
     Case(name: "the same network is covered too", allowed: ["10.77.0.0/24"], present: ["10.77.0.0/24"], routes: []),
     Case(
       name: "default routes go elsewhere", allowed: ["0.0.0.0/0", "192.0.2.0/24", "::/0"], routes: ["192.0.2.0/24"],
-      full: [.ipv4, .ipv6]),
+      full: [.ipv6, .ipv4]),
     Case(name: "one family is one family", allowed: ["0.0.0.0/0"], routes: [], full: [.ipv4]),
     Case(
       name: "halves are no default route", allowed: ["0.0.0.0/1", "128.0.0.0/1"], routes: ["0.0.0.0/1", "128.0.0.0/1"]),

@@ -506,10 +506,6 @@ static kdp_status change_rule(kdp_netlink *netlink, uint16_t type, uint16_t flag
   }
   if (rule->suppress_prefix >= 0)
     kdp_netlink_put_u32(&made.builder, FRA_SUPPRESS_PREFIXLEN, (uint32_t)rule->suppress_prefix);
-  if (type == RTM_NEWRULE) {
-    uint8_t protocol = RTPROT_BOOT;
-    kdp_netlink_put(&made.builder, FRA_PROTOCOL, &protocol, sizeof protocol);
-  }
   return finish(netlink, &made, NULL, false, error);
 }
 

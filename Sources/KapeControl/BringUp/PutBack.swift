@@ -11,6 +11,8 @@ package actor PutBack {
   private let netlink: Netlink
   /// What could not be put back, in words.
   package private(set) var problems: [String] = []
+  /// What was left as it is, on purpose.
+  package private(set) var remarks: [String] = []
 
   package init(_ name: String, _ summary: JournalSummary) throws(NetlinkError) {
     self.name = name
@@ -88,7 +90,7 @@ package actor PutBack {
       return
     }
     if try Files.read(backup.path) != backup.original() {
-      problems.append("\(backup.path) was changed by someone else meanwhile and is left as it is")
+      remarks.append("\(backup.path) was changed by someone else meanwhile and is left as it is")
     }
     try backup.forget()
   }

@@ -15,7 +15,7 @@ package struct RoutePlan: Equatable, Sendable {
 
   /// Routes by the interface, the most specific first; without default routes that need a table of their own.
   package var routes: [Route] = []
-  /// Families whose default route goes into a table of its own, with rules that lead there.
+  /// Families whose default route goes into a table of its own, with rules that lead there; IPv6 first.
   package var fullTunnels: [IPAddress.Family] = []
 
   /// `present`: destinations in the main table that the interface has already, by its addresses.
@@ -30,7 +30,7 @@ package struct RoutePlan: Equatable, Sendable {
     case .automatic:
       for prefix in sorted {
         if prefix.isDefault {
-          fullTunnels.append(prefix.address.family)
+          fullTunnels.insert(prefix.address.family, at: prefix.address.family == .ipv6 ? 0 : fullTunnels.count)
         } else if !present.contains(where: { $0.contains(prefix) }) {
           routes.append(Route(prefix, interface: interface))
         }

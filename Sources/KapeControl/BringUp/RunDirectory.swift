@@ -5,7 +5,7 @@ import Glibc
 /// the process; the folder until everything in it is put back.
 package final class RunDirectory: Sendable {
   package static var base: String {
-    let given = getenv("KAPE_RUN_DIR").map { String(cString: $0) } ?? ""
+    let given = variable("KAPE_RUN_DIR") ?? ""
     return given.isEmpty ? "/run/kape" : given
   }
 
@@ -46,7 +46,7 @@ package final class RunDirectory: Sendable {
       if raw < 0 && errno == ENOENT { continue }
       guard raw >= 0 else { throw .system(SystemError(file)) }
       let taken = Descriptor(owning: raw)
-      if retrying({ flock(taken.raw, LOCK_EX | LOCK_NB) }) == nil {
+      if !Self.lock(taken) {
         guard errno == EWOULDBLOCK else { throw .system(SystemError(file)) }
         throw .held(by: Self.process(in: file))
       }
@@ -65,6 +65,16 @@ package final class RunDirectory: Sendable {
       lock = taken
       return
     }
+  }
+
+  /// Tries for a tenth of a second: who only asks for the holder has the lock for a moment.
+  private static func lock(_ file: borrowing Descriptor) -> Bool {
+    for attempt in 0..<6 {
+      if retrying({ flock(file.raw, LOCK_EX | LOCK_NB) }) != nil { return true }
+      if errno != EWOULDBLOCK || attempt == 5 { return false }
+      usleep(20_000)
+    }
+    return false
   }
 
   /// Who has a name, if anyone has.

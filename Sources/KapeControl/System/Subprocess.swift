@@ -10,6 +10,12 @@ package struct Subprocess: Sendable {
     case inherited
     /// Both go there, in pieces as they come.
     case sink(@Sendable (String) -> Void)
+
+    /// The same by whole lines; the last may have no end.
+    package static func lines(_ body: @escaping @Sendable (String) -> Void) -> Output {
+      let pending = LineBuffer(body)
+      return .sink { pending.take($0) }
+    }
   }
 
   package struct Outcome: Equatable, Sendable, CustomStringConvertible {
@@ -55,17 +61,21 @@ package struct Subprocess: Sendable {
   }
 
   private func run(_ process: Process, _ output: Output, until limit: UInt64?) throws(SystemError) -> Outcome {
-    var reading: Descriptor?
-    var writing: Descriptor?
-    if case .sink = output {
-      let ends = try Self.makePipe(nonBlocking: \.reading)
-      reading = Descriptor(owning: ends.reading)
-      writing = Descriptor(owning: ends.writing)
-    }
     let inputEnd = try makeInput()
-    try spawn(process, input: inputEnd.raw, output: writing?.raw ?? -1)
-    writing = nil
-    let outputEnd = reading?.raw ?? -1
+    guard case .sink = output else {
+      try spawn(process, input: inputEnd.raw, output: -1)
+      return try wait(for: process, output, -1, until: limit)
+    }
+    let pipe = try Pipe()
+    try pipe.reading.setNonBlocking()
+    try spawn(process, input: inputEnd.raw, output: pipe.writing.raw)
+    let reading = pipe.endingWriting()
+    return try wait(for: process, output, reading.raw, until: limit)
+  }
+
+  private func wait(
+    for process: Process, _ output: Output, _ outputEnd: Int32, until limit: UInt64?
+  ) throws(SystemError) -> Outcome {
 
     let handle = clinux_pidfd_open(process.identifier)
     guard handle >= 0 else { throw SystemError("pidfd_open") }
@@ -118,27 +128,10 @@ package struct Subprocess: Sendable {
       guard null >= 0 else { throw SystemError("/dev/null") }
       return Descriptor(owning: null)
     }
-    let ends = try Self.makePipe(nonBlocking: \.writing)
-    let reading = Descriptor(owning: ends.reading)
-    let writing = Descriptor(owning: ends.writing)
-    try Files.write(Array(input.utf8), to: writing, "pipe")
-    return reading
-  }
-
-  private struct PipeEnds {
-    var reading: Int32
-    var writing: Int32
-  }
-
-  /// Both ends are closed in other programs; one does not block here.
-  private static func makePipe(nonBlocking: KeyPath<PipeEnds, Int32>) throws(SystemError) -> PipeEnds {
-    var ends: (Int32, Int32) = (-1, -1)
-    let made = withUnsafeMutablePointer(to: &ends) { $0.withMemoryRebound(to: Int32.self, capacity: 2) { pipe($0) } }
-    guard made == 0 else { throw SystemError("pipe") }
-    let result = PipeEnds(reading: ends.0, writing: ends.1)
-    for end in [ends.0, ends.1] where fcntl(end, F_SETFD, FD_CLOEXEC) != 0 { throw SystemError("fcntl") }
-    guard fcntl(result[keyPath: nonBlocking], F_SETFL, O_NONBLOCK) == 0 else { throw SystemError("fcntl") }
-    return result
+    let pipe = try Pipe()
+    try pipe.writing.setNonBlocking()
+    try Files.write(Array(input.utf8), to: pipe.writing, "pipe")
+    return pipe.endingWriting()
   }
 
   private func spawn(_ process: Process, input: Int32, output: Int32) throws(SystemError) {
@@ -224,4 +217,28 @@ func onThread<Value: Sendable, Failure: Error>(
     }
   }
   return try result.get()
+}
+
+/// Gathers pieces until there are whole lines; a last line without an end comes when the buffer goes.
+private final class LineBuffer: Sendable {
+  private let pending = Mutex("")
+  private let body: @Sendable (String) -> Void
+
+  init(_ body: @escaping @Sendable (String) -> Void) { self.body = body }
+
+  deinit {
+    let rest = pending.withLock { $0 }
+    if !rest.isEmpty { body(rest) }
+  }
+
+  func take(_ piece: String) {
+    let lines: String? = pending.withLock { pending in
+      pending += piece
+      guard let end = pending.lastIndex(of: "\n") else { return nil }
+      let lines = String(pending[...end])
+      pending = String(pending[pending.index(after: end)...])
+      return lines
+    }
+    if let lines { body(lines) }
+  }
 }

@@ -14,6 +14,8 @@ package final class WireGuardService: Sendable {
     package var socketDescriptor: Int32?
     package var mtu = 1420
     package var keyLog: KeyLog?
+    /// nil: one of its own.
+    package var reactor: Reactor?
 
     package init(interface: String, options: TunnelOptions) {
       self.interface = interface
@@ -64,7 +66,7 @@ package final class WireGuardService: Sendable {
       throw .failed(error.description)
     }
     do throws(SystemError) {
-      reactor = try Reactor()
+      if let given = request.reactor { reactor = given } else { reactor = try Reactor() }
     } catch { throw .failed(error.description) }
     server = ConfigurationServer(socket: socket, device: device, reactor: reactor, log: log)
     log.verbose(
@@ -76,8 +78,10 @@ package final class WireGuardService: Sendable {
 
   deinit { device.stop() }
 
-  /// Serves until something ends it, and takes the socket along.
-  package func run(_ signals: TerminationSignals?) async -> Ending {
+  /// Serves until something ends it, and takes the socket along. `observer` is told of every event.
+  package func run(
+    _ signals: TerminationSignals?, observer: (@Sendable (TunnelEvent) async -> Void)? = nil
+  ) async -> Ending {
     let ending = await withTaskGroup(of: Ending.self) { group in
       if let signals { group.addTask { await self.ending { .signal(try await signals.next(self.reactor)) } } }
       group.addTask {
@@ -87,7 +91,7 @@ package final class WireGuardService: Sendable {
         }
       }
       group.addTask { await self.ending { try await self.followLink() } }
-      group.addTask { await self.ending { try await self.followEvents() } }
+      group.addTask { await self.ending { try await self.followEvents(observer) } }
       group.addTask {
         await self.ending {
           try await self.server.run()
@@ -160,10 +164,11 @@ package final class WireGuardService: Sendable {
 
   // MARK: Events
 
-  private func followEvents() async throws -> Ending {
+  private func followEvents(_ observer: (@Sendable (TunnelEvent) async -> Void)?) async throws -> Ending {
     let names = PeerNames(device)
     var isGone = false
     try await device.forEachEvent(reactor) { event in
+      await observer?(event)
       if event.lost > 0 { log.error("events_lost", ["count": String(event.lost)]) }
       switch event.kind {
       case .insideGone: isGone = true

@@ -1,0 +1,71 @@
+/// What to do about a tunnel whose process was killed: everything that it had changed is put back, and its own commands
+/// for going down are run if it had been up.
+package enum Recovery {
+  package enum Failure: Error, Equatable, CustomStringConvertible {
+    /// It was made in another network namespace, where nothing can be done from here.
+    case elsewhere(process: Int32, namespace: String, folder: String)
+    case notPutBack([String], folder: String)
+    case journal(SystemError)
+
+    package var description: String {
+      switch self {
+      case .elsewhere(let process, let namespace, let folder):
+        "process \(process), which was killed, had made it in another network namespace (\(namespace)); "
+          + "run 'kape down' there, or remove \(folder) if that namespace is gone"
+      case .notPutBack(let problems, let folder):
+        "not everything that a killed process left behind could be put back: " + problems.joined(separator: "; ")
+          + "; what is left to do is in \(folder)/journal"
+      case .journal(let error): "\(error)"
+      }
+    }
+  }
+
+  /// Returns false when nothing was left behind. `say` gets what a person should know.
+  package static func run(
+    _ directory: RunDirectory, _ output: Subprocess.Output = .inherited, say: @Sendable (String) -> Void
+  ) async throws(Failure) -> Bool {
+    let name = directory.name
+    let summary: JournalSummary
+    do throws(SystemError) {
+      guard let records = try Journal.read(RunDirectory.journal(of: name)) else { return false }
+      summary = JournalSummary(records)
+    } catch {
+      throw .journal(error)
+    }
+    let hooks = Hooks(interface: name)
+    var undo = summary
+    var runsCommands = summary.wasUp && !summary.wasEnding
+    switch PutBack.standing(of: summary.origin) {
+    case .here: break
+    case .elsewhere(let namespace):
+      throw .elsewhere(process: summary.origin?.process ?? 0, namespace: namespace, folder: directory.path)
+    case .beforeRestart:
+      // The kernel began anew; a file did not.
+      undo.undo = summary.resolverFile.map { [.resolverFile($0)] } ?? []
+      runsCommands = false
+    }
+    if runsCommands {
+      do throws(SystemError) {
+        try Journal.append(.ending, to: RunDirectory.journal(of: name))
+      } catch {
+        throw .journal(error)
+      }
+      for failure in await hooks.runAll(summary.before, output) { say(failure) }
+    }
+    var problems: [String]
+    do throws(NetlinkError) {
+      let putBack = try PutBack(name, undo)
+      await putBack.run()
+      problems = await putBack.problems
+      for remark in await putBack.remarks { say(remark) }
+    } catch {
+      problems = ["\(error)"]
+    }
+    if runsCommands {
+      for failure in await hooks.runAll(summary.after, output) { say(failure) }
+    }
+    guard problems.isEmpty else { throw .notPutBack(problems, folder: directory.path) }
+    _ = try? Files.remove(RunDirectory.journal(of: name))
+    return true
+  }
+}

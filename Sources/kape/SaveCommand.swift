@@ -1,0 +1,48 @@
+import KapeControl
+
+struct SaveCommand: Command {
+  static let name = "save"
+  static let summary = "write a running tunnel's configuration back to its file"
+  static let help = """
+    usage: kape save NAME | FILE
+
+    Writes the present configuration of a tunnel of 'kape up' over the file that it came from: peers, keys and port as
+    they are now, addresses and MTU as the interface has them, and what the file said of the rest. Endpoints that the
+    file gave by name keep it. Comments are lost.
+
+    exit status: 0 done; 1 failed; 2 usage
+
+    """
+
+  static func run(_ arguments: [String]) async -> ExitCode {
+    guard arguments.count == 1, let argument = arguments.first, !argument.hasPrefix("-") else { return usage() }
+    let name: String
+    do {
+      name = try RunningTunnel.name(argument)
+    } catch {
+      Console.error(error.description)
+      return .usage
+    }
+    do throws(ControlConnection.Failure) {
+      let code = try ControlConnection.ask(name, .save, out: { Console.out($0) }, error: { Console.error($0) })
+      return ExitCode(rawValue: code) ?? .failed
+    } catch {
+      Console.error(
+        RunDirectory.holder(of: name) == nil ? "\(name): 'kape up' runs no tunnel of that name" : "\(name): \(error)")
+      return .failed
+    }
+  }
+}
+
+/// What stands on the command line for a tunnel that runs.
+enum RunningTunnel {
+  /// The interface's name, or that of the file that it was made from.
+  static func name(_ argument: String) throws(ConfigurationFile.NotFound) -> String {
+    if ConfigurationFile.isInterfaceName(argument), !isFile(argument) || RunDirectory.names().contains(argument) {
+      return argument
+    }
+    return try ConfigurationFile.interfaceName(argument)
+  }
+
+  private static func isFile(_ argument: String) -> Bool { Files.exists(argument) }
+}
