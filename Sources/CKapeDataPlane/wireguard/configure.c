@@ -195,6 +195,7 @@ static void remove_peer(apply_state *state, kdp_wg_peer *peer, kdp_now now) {
   end_peer_sessions(device, peer, now);
   kdp_trie_remove_owner(device->trie, &peer->prefixes);
   kdp_wg_peer_table_drop(&device->peers, peer);
+  if (peer->stamp > device->stamp_floor) device->stamp_floor = peer->stamp;
   peer->live = false;
   add_pending(state, peer);
 }
@@ -243,7 +244,7 @@ static kdp_wg_peer *find_or_make(apply_state *state, const kdp_wireguard_peer_ch
   peer->pending = pending;
   peer->is_pending = peer->live = peer->present = true;
   peer->number = ++device->peer_number;
-  peer->stamp = device->newest_stamp;
+  peer->stamp = device->stamp_floor;
   kdp_wg_peer_table_append(&device->peers, peer);
   return peer;
 }

@@ -54,6 +54,7 @@ typedef struct kdp_wg_device {
   uint64_t pool_retry;      /* work was left over because no slot was free: when to try again; 0: no */
   uint64_t peer_number;     /* of the newest peer */
   uint64_t newest_stamp;    /* wall time */
+  uint64_t stamp_floor;     /* stamps for peers added from now on are above this: a peer may be an old one again */
   bool clock_back;          /* an event has told that the wall clock is behind the stamps */
   uint64_t authenticated;   /* boot time of the newest authenticated packet of any peer */
   uint64_t rebound;         /* boot time of the newest REBIND, 0: none */

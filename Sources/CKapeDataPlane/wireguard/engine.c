@@ -73,8 +73,8 @@ static void network_changed(kdp_lane *lane, kdp_out *out, kdp_now now) {
     kdp_wg_peer_clear_source(peer);
     peer->path_mtu = 0;
     bool attempting = kdp_wg_attempt_runs(peer);
-    /* One that left this moment (the wake from sleep that led to this call) is enough: the other end would take a second
-       one so soon for a flood. */
+    /* One that left this moment (the wake from sleep that led to this call) is enough: the other end would take a
+       second one so soon for a flood. */
     if (attempting && now.boot - peer->initiated[0] < KDP_SECOND / KDP_WG_INITIATIONS_PER_SECOND) continue;
     if (attempting || peer->staged.count > 0) {
       peer->handshake_sent = 0;
@@ -176,7 +176,7 @@ kdp_status kdp_wireguard_create(const kdp_wireguard_config *config, const kdp_li
   device->limits = with_defaults(limits);
   device->inside_mtu = config->inside_mtu ? config->inside_mtu : KDP_WG_DEFAULT_MTU;
   device->fixed_port = config->fixed_port;
-  device->newest_stamp = config->newest_stamp;
+  device->newest_stamp = device->stamp_floor = config->newest_stamp;
   device->icmp_time = now.boot;
   device->icmp_credit = KDP_SECOND / KDP_WG_ICMP_PER_SECOND * KDP_WG_ICMP_BURST;
   host->random(host->context, &device->jitter, sizeof device->jitter);
