@@ -1,0 +1,732 @@
+/* The data path: what goes in, what comes out, and what does neither. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "net/ip.h"
+#include "support/wireguard_node.h"
+
+#define SECONDS(n) ((n)*KDP_SECOND)
+
+static void free_both(node *a, node *b) {
+  node_free(a);
+  node_free(b);
+}
+
+static kdp_now connected(node **a, node **b) {
+  kdp_now now = node_time(1000);
+  *a = node_make(1, NULL, NULL);
+  *b = node_make(2, NULL, NULL);
+  node_connect(*a, *b, now);
+  return now;
+}
+
+/* Both take all addresses of both families from and for each other. */
+static void route_everything(node *a, node *b, kdp_now now) {
+  kdp_wireguard_prefix_change all[2] = {{.prefix = {.family = KDP_FAMILY_IPV4}},
+                                        {.prefix = {.family = KDP_FAMILY_IPV6}}};
+  for (int i = 0; i < 2; i++) {
+    kdp_wireguard_peer_change peer = node_peer(i ? a : b, false, all, 2);
+    kdp_wireguard_change change = {.peer = &peer, .peer_count = 1};
+    assert_int_equal(node_apply(i ? b : a, &change, now), KDP_OK);
+  }
+}
+
+/* An IPv6 packet of `size` bytes from fd77::1 to fd77::2. */
+static uint32_t packet6(uint8_t *to, uint32_t size) {
+  memset(to, 0, size);
+  to[0] = 0x60;
+  kdp_store_be16(to + 4, (uint16_t)(size - 40));
+  to[6] = 59;
+  to[7] = 64;
+  memcpy(to + 8, (uint8_t[16]){0xfd, 0x77, [15] = 1}, 16);
+  memcpy(to + 24, (uint8_t[16]){0xfd, 0x77, [15] = 2}, 16);
+  return size;
+}
+
+/* An IPv4 packet of `size` bytes from a to b. */
+static uint32_t packet4(uint8_t *to, const node *a, const node *b, uint32_t size, bool df) {
+  (void)node_packet(to, a, b, size - 28);
+  if (df) to[6] = 0x40;
+  return size;
+}
+
+/* ---- Padding ---- */
+
+static void packets_are_padded_to_16_bytes_but_never_beyond_the_mtu(void **state) {
+  (void)state;
+  node *a, *b;
+  kdp_now now = connected(&a, &b);
+  static const struct {
+    uint32_t size, sealed;
+  } rows[] = {{28, 32},     {32, 32},     {33, 48},     {1405, 1408}, {1408, 1408}, {1409, 1420},
+              {1419, 1420}, {1420, 1420}, {1421, 1421}, {1500, 1500}, {9000, 9000}};
+  static uint8_t packet[9000];
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    assert_int_equal(node_send(a, packet, packet4(packet, a, b, rows[i].size, false), now), KDP_OK);
+    uint32_t last = a->sent_count - 1;
+    assert_int_equal(a->sent[last].size, rows[i].sealed + 32);
+    assert_int_equal(node_pass(a, last, b, now), KDP_OK);
+    assert_int_equal(b->delivered[b->delivered_count - 1].size, rows[i].size);
+    assert_memory_equal(b->delivered[b->delivered_count - 1].bytes, packet, rows[i].size);
+  }
+  kdp_engine_set_inside_mtu(a->engine, 1280);
+  assert_int_equal(node_send(a, packet, packet4(packet, a, b, 1273, false), now), KDP_OK);
+  assert_int_equal(a->sent[a->sent_count - 1].size, 1280 + 32);
+  assert_int_equal(kdp_engine_room(a->engine, NULL).inside_mtu, 1280);
+  free_both(a, b);
+}
+
+/* Padding is zero on the wire: seen by opening it with another implementation of the AEAD. */
+static void padding_is_zero(void **state) {
+  (void)state;
+  node *a, *b;
+  kdp_now now = connected(&a, &b);
+  uint8_t packet[64];
+  /* Dirt where the padding will be. */
+  kdp_packet carved;
+  assert_true(kdp_pool_take_packet(a->pool, 16, 29, 31, &carved));
+  memset(carved.data - 16, 0xee, 16 + 29 + 31);
+  memcpy(carved.data, packet, packet4(packet, a, b, 29, false));
+  kdp_batch batch = {.packet = &carved, .count = 1, .capacity = 1};
+  assert_int_equal(kdp_engine_inside(a->lane, &batch, a->out, now), 1);
+  assert_int_equal(a->out->wire.count, 1);
+  const kdp_packet *sealed = &a->out->wire.packet[0];
+  kdp_aead_job job = {.key = node_peer_of(a, b)->current->keys.send,
+                      .source = sealed->data + 16,
+                      .destination = sealed->data + 16,
+                      .tag = sealed->data + sealed->size - 16,
+                      .size = sealed->size - 32};
+  memcpy(job.nonce + 4, sealed->data + 8, 8);
+  assert_int_equal(a->device->aead->open(a->device->worker, &job, 1), 1);
+  assert_memory_equal(sealed->data + 16, packet, 29);
+  assert_memory_equal(sealed->data + 16 + 29, "\0\0\0", 3);
+  node_tick(a, now);
+  free_both(a, b);
+}
+
+static void bytes_behind_the_packets_own_end_do_not_travel(void **state) {
+  (void)state;
+  node *a, *b;
+  kdp_now now = connected(&a, &b);
+  uint8_t packet[100];
+  (void)packet4(packet, a, b, 40, false);
+  memset(packet + 40, 0xee, 60);
+  assert_int_equal(node_send(a, packet, 100, now), KDP_OK);
+  assert_int_equal(a->sent[0].size, 48 + 32);
+  assert_int_equal(node_pass(a, 0, b, now), KDP_OK);
+  assert_int_equal(b->delivered[0].size, 40);
+  free_both(a, b);
+}
+
+/* ---- Many packets ---- */
+
+/* Random sizes, several peers, one batch: each comes out once, in order, byte for byte. */
+static void what_comes_out_is_what_went_in_packet_by_packet(void **state) {
+  (void)state;
+  enum { PEERS = 5, BATCH = 150 };
+  node *hub = node_make(200, NULL, NULL), *peer[PEERS];
+  kdp_now now = node_time(1000);
+  rng r = {41};
+  for (int i = 0; i < PEERS; i++) {
+    peer[i] = node_make((uint8_t)(i + 1), NULL, NULL);
+    node_connect(hub, peer[i], now);
+  }
+  static uint8_t bytes[BATCH][2000];
+  for (int round = 0; round < 20; round++) {
+    kdp_packet packets[BATCH];
+    int to[BATCH];
+    for (int i = 0; i < BATCH; i++) {
+      to[i] = i > 0 && !rng_one_in(&r, 3) ? to[i - 1] : (int)rng_below(&r, PEERS);
+      uint32_t size = 28 + rng_below(&r, rng_one_in(&r, 2) ? 1400 : 64);
+      (void)packet4(bytes[i], hub, peer[to[i]], size, false);
+      rng_fill(&r, bytes[i] + 28, size - 28);
+      assert_true(kdp_pool_take_packet(hub->pool, 16, size, 31, &packets[i]));
+      memcpy(packets[i].data, bytes[i], size);
+    }
+    for (uint32_t taken = 0; taken < BATCH;) {
+      kdp_batch rest = {.packet = packets + taken, .count = BATCH - taken, .capacity = BATCH};
+      uint32_t some = kdp_engine_inside(hub->lane, &rest, hub->out, now);
+      assert_true(some > 0);
+      taken += some;
+      node_tick(hub, now);
+    }
+    assert_int_equal(hub->sent_count, BATCH);
+    uint32_t next[PEERS] = {0};
+    for (int i = 0; i < BATCH; i++) {
+      node *at = peer[to[i]];
+      assert_true(kdp_address_equal(&hub->sent[i].path.remote, &at->address));
+      assert_int_equal(node_pass(hub, (uint32_t)i, at, now), KDP_OK);
+      kept_datagram *got = &at->delivered[next[to[i]]++];
+      assert_int_equal(got->size, kdp_load_be16(bytes[i] + 2));
+      assert_memory_equal(got->bytes, bytes[i], got->size);
+    }
+    node_forget(hub);
+    for (int i = 0; i < PEERS; i++) {
+      assert_int_equal(peer[i]->delivered_count, next[i]);
+      node_forget(peer[i]);
+    }
+  }
+  for (int i = 0; i < PEERS; i++)
+    node_free(peer[i]);
+  node_free(hub);
+}
+
+/* One batch in from several sessions, with everything that can be wrong in between. */
+static void a_mixed_batch_from_the_wire_is_sorted_out(void **state) {
+  (void)state;
+  node *a, *b, *c = node_make(3, NULL, NULL), *d = node_make(4, NULL, NULL);
+  kdp_now now = connected(&a, &b);
+  node_connect(c, b, now);
+  assert_int_equal(node_add_peer(d, b, true, now), KDP_OK);
+  assert_int_equal(node_add_peer(b, d, false, now), KDP_OK);
+  assert_int_equal(node_send_to(d, b, 1, now), KDP_OK); /* an initiation */
+  for (int i = 0; i < 40; i++) {
+    assert_int_equal(node_send_to(a, b, (uint32_t)i, now), KDP_OK);
+    assert_int_equal(node_send_to(c, b, 100 + (uint32_t)i, now), KDP_OK);
+  }
+  kdp_packet packets[84];
+  kdp_path paths[3] = {node_path(b, a), node_path(b, c), node_path(b, d)};
+  for (uint32_t i = 0; i < 84; i++) {
+    node *from = i == 33 ? d : i % 2 ? a : c;
+    kept_datagram *sent = i == 33 ? &d->sent[0] : &from->sent[(i / 2) % 40];
+    assert_true(kdp_pool_take_packet(b->pool, 0, sent->size, 0, &packets[i]));
+    memcpy(packets[i].data, sent->bytes, sent->size);
+    packets[i].path = from == a ? 0 : from == c ? 1 : 2;
+    if (i == 10) packets[i].data[30] ^= 1;   /* forged */
+    if (i == 11) packets[i].data[4] ^= 0xff; /* nobody's index */
+    if (i == 12) packets[i].data[0] = 9;     /* no type of ours */
+    if (i == 13) packets[i].size = 20;
+  }
+  kdp_batch batch = {.packet = packets, .count = 84, .capacity = 84, .path = paths, .path_count = 3};
+  assert_int_equal(kdp_engine_outside(b->lane, &batch, b->out, now), 84);
+  for (uint32_t i = 0; i < 84; i++) {
+    kdp_status expected = KDP_OK;
+    if (i >= 80) expected = KDP_REPLAYED; /* the first ones again */
+    if (i == 10) expected = KDP_AUTHENTICATION_FAILED;
+    if (i == 11) expected = KDP_UNKNOWN_SESSION;
+    if (i == 12) expected = KDP_UNKNOWN_TYPE;
+    if (i == 13) expected = KDP_TOO_SHORT;
+    assert_int_equal(packets[i].status, expected);
+  }
+  assert_int_equal(b->out->inside.count, 80 - 4 - 1);
+  assert_int_equal(b->out->wire.count, 1);
+  node_tick(b, now);
+  node_free(c);
+  node_free(d);
+  free_both(a, b);
+}
+
+static void packets_of_equal_size_and_path_are_marked_for_a_segmented_send(void **state) {
+  (void)state;
+  node *a, *b;
+  kdp_now now = connected(&a, &b);
+  static const uint32_t sizes[] = {100, 100, 100, 101, 300, 300, 64};
+  static const bool same[] = {false, true, true, true, false, true, false};
+  kdp_packet packets[7];
+  uint8_t bytes[400];
+  for (int i = 0; i < 7; i++) {
+    (void)packet4(bytes, a, b, sizes[i], false);
+    if (i == 6) bytes[1] = 3; /* congestion experienced: cannot share a send */
+    assert_true(kdp_pool_take_packet(a->pool, 16, sizes[i], 31, &packets[i]));
+    memcpy(packets[i].data, bytes, sizes[i]);
+  }
+  kdp_batch batch = {.packet = packets, .count = 7, .capacity = 7};
+  assert_int_equal(kdp_engine_inside(a->lane, &batch, a->out, now), 7);
+  node_tick(a, now);
+  assert_int_equal(a->sent_count, 7);
+  for (int i = 0; i < 7; i++)
+    assert_int_equal((a->sent[i].flags & KDP_SAME_SIZE) != 0, same[i]);
+  assert_int_equal(a->sent[6].ecn, 3);
+  free_both(a, b);
+}
+
+/* ---- Full outputs, empty pools ---- */
+
+static void a_full_output_stops_the_batch_and_loses_nothing(void **state) {
+  (void)state;
+  node *a, *b;
+  kdp_now now = connected(&a, &b);
+  kdp_packet packets[20];
+  uint8_t bytes[64];
+  uint32_t size = packet4(bytes, a, b, 60, false);
+  for (int i = 0; i < 20; i++) {
+    assert_true(kdp_pool_take_packet(a->pool, 16, size, 31, &packets[i]));
+    memcpy(packets[i].data, bytes, size);
+  }
+  kdp_batch batch = {.packet = packets, .count = 20, .capacity = 20};
+  a->out->wire.capacity = 7;
+  assert_int_equal(kdp_engine_inside(a->lane, &batch, a->out, now), 7);
+  assert_int_equal(a->out->wire.count, 7);
+  a->out->wire.capacity = KDP_BATCH_CAPACITY;
+  batch = (kdp_batch){.packet = packets + 7, .count = 13, .capacity = 13};
+  assert_int_equal(kdp_engine_inside(a->lane, &batch, a->out, now), 13);
+  node_tick(a, now);
+  for (uint32_t i = 0; i < 20; i++)
+    assert_int_equal(kdp_load_le64(a->sent[i].bytes + 8), i + 1);
+  /* From the wire: the inside is what may be full. */
+  kdp_packet sealed[20];
+  kdp_path path = node_path(b, a);
+  for (int i = 0; i < 20; i++) {
+    assert_true(kdp_pool_take_packet(b->pool, 0, a->sent[i].size, 0, &sealed[i]));
+    memcpy(sealed[i].data, a->sent[i].bytes, a->sent[i].size);
+  }
+  batch = (kdp_batch){.packet = sealed, .count = 20, .capacity = 20, .path = &path, .path_count = 1};
+  b->out->inside.capacity = 3;
+  assert_int_equal(kdp_engine_outside(b->lane, &batch, b->out, now), 3);
+  b->out->inside.capacity = KDP_BATCH_CAPACITY;
+  batch.packet += 3;
+  batch.count -= 3;
+  assert_int_equal(kdp_engine_outside(b->lane, &batch, b->out, now), 17);
+  node_tick(b, now);
+  assert_int_equal(b->delivered_count, 20);
+  free_both(a, b);
+}
+
+static void handshake_messages_wait_for_room_to_be_answered(void **state) {
+  (void)state;
+  node *a = node_make(1, NULL, NULL), *b = node_make(2, NULL, NULL);
+  kdp_now now = node_time(1000);
+  assert_int_equal(node_add_peer(a, b, true, now), KDP_OK);
+  assert_int_equal(node_add_peer(b, a, false, now), KDP_OK);
+  assert_int_equal(node_send_to(a, b, 1, now), KDP_OK);
+  kdp_packet packet;
+  kdp_path path = node_path(b, a);
+  assert_true(kdp_pool_take_packet(b->pool, 0, 148, 0, &packet));
+  memcpy(packet.data, a->sent[0].bytes, 148);
+  kdp_batch batch = {.packet = &packet, .count = 1, .capacity = 1, .path = &path, .path_count = 1};
+  b->out->wire.capacity = 0;
+  assert_int_equal(kdp_engine_outside(b->lane, &batch, b->out, now), 0);
+  b->out->wire.capacity = KDP_BATCH_CAPACITY;
+  b->out->wire.path_capacity = 0;
+  assert_int_equal(kdp_engine_outside(b->lane, &batch, b->out, now), 0);
+  b->out->wire.path_capacity = KDP_BATCH_PATHS;
+  assert_int_equal(kdp_engine_outside(b->lane, &batch, b->out, now), 1);
+  assert_int_equal(b->out->wire.count, 1);
+  node_tick(b, now);
+  free_both(a, b);
+}
+
+static void an_empty_pool_delays_own_messages_and_no_longer(void **state) {
+  (void)state;
+  kdp_now now = node_time(1000);
+  node *a = node_make(1, NULL, NULL), *b = node_make(2, NULL, NULL);
+  kdp_slot slots[64];
+  uint32_t taken = 0;
+  while (taken < 64 && kdp_pool_take_slot(a->pool, &slots[taken]))
+    taken++;
+  assert_int_equal(node_add_peer(a, b, true, now), KDP_OK);
+  assert_int_equal(node_set_keepalive(a, b, 25, now), KDP_OK);
+  assert_int_equal(a->sent_count, 0);
+  assert_in_range(kdp_engine_deadline(a->lane), now.boot + 1, now.boot + 10 * KDP_MILLISECOND);
+  while (taken > 0)
+    kdp_pool_release(a->pool, slots[--taken]);
+  now = node_later(now, 10 * KDP_MILLISECOND);
+  node_tick(a, now);
+  assert_int_equal(a->sent_count, 1);
+  free_both(a, b);
+}
+
+/* ---- Staged packets ---- */
+
+static void staged_packets_leave_in_order_before_newer_ones(void **state) {
+  (void)state;
+  kdp_now now = node_time(1000);
+  node *a = node_make(1, NULL, NULL), *b = node_make(2, NULL, NULL);
+  assert_int_equal(node_add_peer(a, b, true, now), KDP_OK);
+  assert_int_equal(node_add_peer(b, a, false, now), KDP_OK);
+  for (uint32_t i = 0; i < 130; i++)
+    assert_int_equal(node_send_to(a, b, i, now), KDP_OK);
+  assert_int_equal(a->sent_count, 1);
+  assert_int_equal(node_counted(a, KDP_STAGED_DROPPED), 2);
+  assert_int_equal(node_pass(a, 0, b, now), KDP_OK);
+  /* The response comes while the output has room for little. */
+  a->out->wire.capacity = 10;
+  assert_int_equal(node_pass(b, 0, a, now), KDP_OK);
+  assert_int_equal(a->sent_count, 11);
+  assert_int_equal(kdp_engine_deadline(a->lane), now.boot);
+  a->out->wire.capacity = 100;
+  kdp_packet newer;
+  uint8_t bytes[600];
+  uint32_t size = packet4(bytes, a, b, 528, false);
+  assert_true(kdp_pool_take_packet(a->pool, 16, size, 31, &newer));
+  memcpy(newer.data, bytes, size);
+  kdp_batch batch = {.packet = &newer, .count = 1, .capacity = 1};
+  assert_int_equal(kdp_engine_inside(a->lane, &batch, a->out, now), 0); /* 100 older ones fill the output */
+  assert_int_equal(a->out->wire.count, 100);
+  a->out->wire.capacity = KDP_BATCH_CAPACITY;
+  node_tick(a, now);
+  assert_int_equal(kdp_engine_inside(a->lane, &batch, a->out, now), 1);
+  node_tick(a, now);
+  for (uint32_t i = 1; i < a->sent_count; i++)
+    assert_int_equal(node_pass(a, i, b, now), KDP_OK);
+  assert_int_equal(b->delivered_count, 129);
+  for (uint32_t i = 0; i < 128; i++)
+    assert_int_equal(b->delivered[i].size, 28 + 2 + i);
+  assert_int_equal(b->delivered[128].size, 528);
+  free_both(a, b);
+}
+
+static void staged_packets_of_every_size_survive_the_wait(void **state) {
+  (void)state;
+  kdp_now now = node_time(1000);
+  node *a = node_make(1, NULL, NULL), *b = node_make(2, NULL, NULL);
+  static uint8_t bytes[65535];
+  static const uint32_t sizes[] = {28, 1420, 2036, 2037, 9000, 65000};
+  assert_int_equal(node_add_peer(a, b, true, now), KDP_OK);
+  assert_int_equal(node_add_peer(b, a, false, now), KDP_OK);
+  for (size_t i = 0; i < 6; i++) {
+    (void)packet4(bytes, a, b, sizes[i], false);
+    bytes[1] = 1;
+    assert_int_equal(node_send(a, bytes, sizes[i], now), KDP_OK);
+  }
+  node_exchange(a, b, now);
+  assert_int_equal(b->delivered_count, 6);
+  for (size_t i = 0; i < 6; i++) {
+    (void)packet4(bytes, a, b, sizes[i], false);
+    bytes[1] = 1;
+    assert_int_equal(b->delivered[i].size, sizes[i]);
+    assert_memory_equal(b->delivered[i].bytes, bytes, sizes[i]);
+  }
+  free_both(a, b);
+}
+
+/* ---- ECN, RFC 6040 ---- */
+
+static void ecn_goes_out_as_it_is_inside(void **state) {
+  (void)state;
+  node *a, *b;
+  kdp_now now = connected(&a, &b);
+  route_everything(a, b, now);
+  uint8_t bytes[100];
+  for (uint8_t ecn = 0; ecn < 4; ecn++) {
+    (void)packet4(bytes, a, b, 100, false);
+    bytes[1] = (uint8_t)(0xb8 | ecn);
+    assert_int_equal(node_send(a, bytes, 100, now), KDP_OK);
+    assert_int_equal(a->sent[a->sent_count - 1].ecn, ecn);
+    (void)packet6(bytes, 100);
+    bytes[1] = (uint8_t)(ecn << 4);
+    assert_int_equal(node_send(a, bytes, 100, now), KDP_OK);
+    assert_int_equal(a->sent[a->sent_count - 1].ecn, ecn);
+  }
+  free_both(a, b);
+}
+
+static kdp_status receive_with_ecn(node *n, const kept_datagram *sent, const node *from, uint8_t ecn, kdp_now now) {
+  kdp_packet packet;
+  kdp_path path = node_path(n, from);
+  assert_true(kdp_pool_take_packet(n->pool, 0, sent->size, 0, &packet));
+  memcpy(packet.data, sent->bytes, sent->size);
+  packet.ecn = ecn;
+  kdp_batch batch = {.packet = &packet, .count = 1, .capacity = 1, .path = &path, .path_count = 1};
+  assert_int_equal(kdp_engine_outside(n->lane, &batch, n->out, now), 1);
+  node_tick(n, now);
+  return packet.status;
+}
+
+static void ecn_comes_in_by_the_table_of_rfc_6040(void **state) {
+  (void)state;
+  /* Section 4.2, figure 4; rows: inner Not-ECT, ECT(1), ECT(0), CE by value; columns: the outer by value. -1: drop. */
+  static const int table[4][4] = {{0, 0, 0, -1}, {1, 1, 1, 3}, {2, 1, 2, 3}, {3, 3, 3, 3}};
+  node *a, *b;
+  kdp_now now = connected(&a, &b);
+  route_everything(a, b, now);
+  uint8_t bytes[100];
+  for (int six = 0; six < 2; six++)
+    for (uint8_t inner = 0; inner < 4; inner++)
+      for (uint8_t outer = 0; outer < 4; outer++) {
+        if (six) {
+          (void)packet6(bytes, 100);
+          bytes[1] = (uint8_t)(inner << 4);
+        } else {
+          (void)packet4(bytes, a, b, 100, false);
+          bytes[1] = inner;
+        }
+        node_forget(a);
+        node_forget(b);
+        assert_int_equal(node_send(a, bytes, 100, now), KDP_OK);
+        kdp_status status = receive_with_ecn(b, &a->sent[0], a, outer, now);
+        if (table[inner][outer] < 0) {
+          assert_int_equal(status, KDP_ECN_DROPPED);
+          assert_int_equal(b->delivered_count, 0);
+        } else {
+          assert_int_equal(status, KDP_OK);
+          assert_int_equal(kdp_ip_ecn(b->delivered[0].bytes), table[inner][outer]);
+        }
+      }
+  free_both(a, b);
+}
+
+/* ---- Where packets may come from and go to ---- */
+
+static void an_inner_source_that_is_not_the_peers_is_refused(void **state) {
+  (void)state;
+  node *a, *b, *c = node_make(3, NULL, NULL);
+  kdp_now now = connected(&a, &b);
+  node_connect(c, b, now);
+  uint8_t bytes[60];
+  (void)packet4(bytes, c, b, 60, false); /* c's address, sent by a */
+  assert_int_equal(node_send(a, bytes, 60, now), KDP_OK);
+  assert_int_equal(node_pass(a, 0, b, now), KDP_WRONG_SOURCE);
+  (void)packet4(bytes, a, b, 60, false);
+  bytes[12] = 99; /* nobody's */
+  assert_int_equal(node_send(a, bytes, 60, now), KDP_OK);
+  assert_int_equal(node_pass(a, 1, b, now), KDP_WRONG_SOURCE);
+  assert_int_equal(b->delivered_count, 0);
+  /* It was authentic all the same: it counts as a sign of life. */
+  assert_int_not_equal(node_peer_of(b, a)->timer[KDP_WG_TIMER_KEEPALIVE], KDP_NEVER);
+  node_free(c);
+  free_both(a, b);
+}
+
+static void what_is_no_ip_packet_goes_nowhere(void **state) {
+  (void)state;
+  node *a, *b;
+  kdp_now now = connected(&a, &b);
+  uint8_t bytes[60] = {0};
+  assert_int_equal(node_send(a, bytes, 60, now), KDP_NOT_IP);
+  bytes[0] = 0x45;
+  assert_int_equal(node_send(a, bytes, 10, now), KDP_TOO_SHORT);
+  (void)packet4(bytes, a, b, 60, false);
+  kdp_store_be16(bytes + 2, 61);
+  assert_int_not_equal(node_send(a, bytes, 60, now), KDP_OK);
+  /* From a peer: sealed by hand. */
+  kdp_packet carved;
+  uint8_t junk[48] = {0x45, 0, 0, 200};
+  assert_true(kdp_pool_take_packet(a->pool, 16, 48, 31, &carved));
+  memcpy(carved.data, junk, 48);
+  kdp_wg_key_pair *pair = node_peer_of(a, b)->current;
+  kdp_wg_transport_write(carved.data - 16, pair->remote_index, pair->send_counter);
+  kdp_aead_job job = {
+      .key = pair->keys.send, .source = carved.data, .destination = carved.data, .tag = carved.data + 48, .size = 48};
+  kdp_store_le64(job.nonce + 4, pair->send_counter++);
+  a->device->aead->seal(a->device->worker, &job, 1);
+  kdp_path path = node_path(b, a);
+  assert_int_equal(node_receive(b, carved.data - 16, 80, &path, now), KDP_NOT_IP);
+  kdp_pool_release(a->pool, carved.slot);
+  free_both(a, b);
+}
+
+static void too_little_room_round_a_packet_is_the_callers_fault(void **state) {
+  (void)state;
+  node *a, *b;
+  kdp_now now = connected(&a, &b);
+  uint8_t bytes[60];
+  for (int i = 0; i < 2; i++) {
+    kdp_packet packet;
+    assert_true(kdp_pool_take_packet(a->pool, i ? 16 : 15, 60, i ? 30 : 31, &packet));
+    memcpy(packet.data, bytes, packet4(bytes, a, b, 60, false));
+    kdp_batch batch = {.packet = &packet, .count = 1, .capacity = 1};
+    assert_int_equal(kdp_engine_inside(a->lane, &batch, a->out, now), 1);
+    assert_int_equal(packet.status, KDP_INVALID_ARGUMENT);
+  }
+  free_both(a, b);
+}
+
+static void without_a_peer_or_an_endpoint_the_sender_gets_host_unreachable(void **state) {
+  (void)state;
+  node *a, *b;
+  kdp_now now = connected(&a, &b);
+  node *c = node_make(3, NULL, NULL);
+  uint8_t bytes[100];
+  (void)packet4(bytes, a, c, 100, false);
+  assert_int_equal(node_send(a, bytes, 100, now), KDP_NO_ROUTE);
+  assert_int_equal(a->delivered_count, 1);
+  const uint8_t *icmp = a->delivered[0].bytes;
+  assert_int_equal(icmp[9], 1);
+  assert_int_equal(icmp[20], 3);
+  assert_int_equal(icmp[21], 1);
+  assert_memory_equal(icmp + 12, bytes + 16, 4); /* from the packet's own destination */
+  assert_memory_equal(icmp + 16, bytes + 12, 4);
+  assert_memory_equal(icmp + 28, bytes, 28);
+  (void)packet6(bytes, 100);
+  assert_int_equal(node_send(a, bytes, 100, now), KDP_NO_ROUTE);
+  assert_int_equal(a->delivered_count, 2);
+  assert_int_equal(a->delivered[1].bytes[40], 1);
+  assert_int_equal(a->delivered[1].bytes[41], 3);
+  assert_memory_equal(a->delivered[1].bytes + 8, bytes + 24, 16);
+  /* A peer whose endpoint is not known. */
+  assert_int_equal(node_add_peer(a, c, false, now), KDP_OK);
+  (void)packet4(bytes, a, c, 100, false);
+  assert_int_equal(node_send(a, bytes, 100, now), KDP_NO_ENDPOINT);
+  assert_int_equal(a->delivered_count, 3);
+  assert_int_equal(a->delivered[2].bytes[20], 3);
+  assert_int_equal(node_counted(a, KDP_NO_ROUTE), 2);
+  assert_int_equal(node_counted(a, KDP_NO_ENDPOINT), 1);
+  node_free(c);
+  free_both(a, b);
+}
+
+static void icmp_answers_have_a_rate(void **state) {
+  (void)state;
+  node *a, *b;
+  kdp_now now = connected(&a, &b);
+  node *c = node_make(3, NULL, NULL);
+  uint8_t bytes[100];
+  (void)packet4(bytes, a, c, 100, false);
+  for (int i = 0; i < 200; i++)
+    assert_int_equal(node_send(a, bytes, 100, now), KDP_NO_ROUTE);
+  assert_int_equal(a->delivered_count, 64);
+  now = node_later(now, SECONDS(1) / 2);
+  for (int i = 0; i < 200; i++)
+    assert_int_equal(node_send(a, bytes, 100, now), KDP_NO_ROUTE);
+  assert_int_equal(a->delivered_count, 64 + 50);
+  assert_int_equal(node_counted(a, KDP_NO_ROUTE), 400);
+  node_free(c);
+  free_both(a, b);
+}
+
+/* ---- Path MTU ---- */
+
+static void set_path_mtu(node *n, const node *to, uint16_t bytes, kdp_now now) {
+  kdp_path path = {.remote = to->address};
+  path.remote.port = 0;
+  kdp_engine_path_mtu(n->lane, &path, bytes, now);
+}
+
+static void what_exceeds_the_path_sealed_is_refused_with_the_size_that_fits(void **state) {
+  (void)state;
+  node *a, *b;
+  kdp_now now = connected(&a, &b);
+  route_everything(a, b, now);
+  uint8_t bytes[1500];
+  set_path_mtu(a, b, 1400, now); /* 1400 - 20 - 8 - 32 = 1340 */
+  assert_int_equal(node_send(a, bytes, packet4(bytes, a, b, 1340, true), now), KDP_OK);
+  assert_int_equal(a->sent[0].size, 1340 + 32); /* padding does not push it over */
+  assert_int_equal(node_send(a, bytes, packet4(bytes, a, b, 1339, true), now), KDP_OK);
+  assert_int_equal(a->sent[1].size, 1340 + 32);
+  assert_int_equal(node_send(a, bytes, packet4(bytes, a, b, 1341, true), now), KDP_TOO_BIG);
+  assert_int_equal(a->delivered_count, 1);
+  assert_int_equal(a->delivered[0].bytes[20], 3);
+  assert_int_equal(a->delivered[0].bytes[21], 4);
+  assert_int_equal(kdp_load_be16(a->delivered[0].bytes + 26), 1340);
+  assert_memory_equal(a->delivered[0].bytes + 12, bytes + 16, 4);
+  /* IPv4 that may be cut goes through: the outer datagram is fragmented on the way. */
+  assert_int_equal(node_send(a, bytes, packet4(bytes, a, b, 1341, false), now), KDP_OK);
+  assert_int_equal(a->sent[2].flags & KDP_DF, 0);
+  assert_int_equal(node_send(a, bytes, packet6(bytes, 1341), now), KDP_TOO_BIG);
+  assert_int_equal(a->delivered[1].bytes[40], 2);
+  assert_int_equal(kdp_load_be32(a->delivered[1].bytes + 44), 1340);
+  free_both(a, b);
+}
+
+static void ipv6_is_never_told_less_than_1280(void **state) {
+  (void)state;
+  node *a, *b;
+  kdp_now now = connected(&a, &b);
+  route_everything(a, b, now);
+  uint8_t bytes[1500];
+  set_path_mtu(a, b, 1280, now); /* 1220 would fit */
+  assert_int_equal(node_send(a, bytes, packet6(bytes, 1281), now), KDP_TOO_BIG);
+  assert_int_equal(kdp_load_be32(a->delivered[0].bytes + 44), 1280);
+  assert_int_equal(node_send(a, bytes, packet6(bytes, 1280), now), KDP_OK);
+  assert_int_equal(a->sent_count, 1);
+  assert_int_equal(node_send(a, bytes, packet4(bytes, a, b, 1221, true), now), KDP_TOO_BIG);
+  assert_int_equal(kdp_load_be16(a->delivered[1].bytes + 26), 1220);
+  free_both(a, b);
+}
+
+static void a_path_mtu_is_forgotten_after_10_min_or_when_told_or_with_the_address(void **state) {
+  (void)state;
+  node *a, *b;
+  kdp_now now = connected(&a, &b), later;
+  uint8_t bytes[1500];
+  (void)packet4(bytes, a, b, 1400, true);
+  set_path_mtu(a, b, 1400, now);
+  assert_int_equal(node_send(a, bytes, 1400, now), KDP_TOO_BIG);
+  assert_int_equal(node_set_keepalive(a, b, 25, now), KDP_OK); /* so that there is a session all the time */
+  later = node_run_both(a, b, now, now.boot + SECONDS(600) - 1);
+  assert_int_equal(node_send(a, bytes, 1400, later), KDP_TOO_BIG);
+  assert_int_equal(node_send(a, bytes, 1400, node_later(now, SECONDS(600))), KDP_OK);
+  now = node_later(now, SECONDS(600));
+  set_path_mtu(a, b, 1400, now);
+  assert_int_equal(node_send(a, bytes, 1400, now), KDP_TOO_BIG);
+  set_path_mtu(a, b, 0, now);
+  assert_int_equal(node_send(a, bytes, 1400, now), KDP_OK);
+  set_path_mtu(a, b, 1400, now);
+  assert_int_equal(node_send(a, bytes, 1400, now), KDP_TOO_BIG);
+  kdp_wireguard_peer_change peer = node_peer(b, true, NULL, 0);
+  peer.endpoint.bytes[3] = 77;
+  kdp_wireguard_change change = {.peer = &peer, .peer_count = 1};
+  assert_int_equal(node_apply(a, &change, now), KDP_OK);
+  assert_int_equal(node_send(a, bytes, 1400, now), KDP_OK);
+  free_both(a, b);
+}
+
+static void the_path_mtu_counts_for_what_was_staged_too(void **state) {
+  (void)state;
+  kdp_now now = node_time(1000);
+  node *a = node_make(1, NULL, NULL), *b = node_make(2, NULL, NULL);
+  uint8_t bytes[1500];
+  assert_int_equal(node_add_peer(a, b, true, now), KDP_OK);
+  assert_int_equal(node_add_peer(b, a, false, now), KDP_OK);
+  set_path_mtu(a, b, 1400, now);
+  assert_int_equal(node_send(a, bytes, packet4(bytes, a, b, 1400, true), now), KDP_OK);
+  assert_int_equal(node_send(a, bytes, packet4(bytes, a, b, 100, true), now), KDP_OK);
+  node_exchange(a, b, now);
+  assert_int_equal(b->delivered_count, 1);
+  assert_int_equal(node_counted(a, KDP_TOO_BIG), 1);
+  assert_int_equal(a->delivered_count, 1);
+  free_both(a, b);
+}
+
+/* ---- Every packet has a fate ---- */
+
+static void every_packet_is_counted_once(void **state) {
+  (void)state;
+  node *a, *b;
+  kdp_now now = connected(&a, &b);
+  kdp_statistics before, after;
+  rng r = {51};
+  uint8_t bytes[200];
+  kdp_engine_statistics(a->engine, &before);
+  for (int i = 0; i < 500; i++) {
+    uint32_t size = 1 + rng_below(&r, 199);
+    if (rng_one_in(&r, 2))
+      size = packet4(bytes, a, b, 28 + rng_below(&r, 100), false);
+    else
+      rng_fill(&r, bytes, size);
+    (void)node_send(a, bytes, size, now);
+    node_forget(a);
+  }
+  kdp_engine_statistics(a->engine, &after);
+  uint64_t counted = 0;
+  for (int i = 0; i < KDP_STATUS_COUNT; i++)
+    counted += after.status[i] - before.status[i];
+  assert_int_equal(counted, 500);
+  assert_int_equal(after.inside_in.packets - before.inside_in.packets, 500);
+  assert_true(after.status[KDP_OK] - before.status[KDP_OK] > 100);
+  free_both(a, b);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(packets_are_padded_to_16_bytes_but_never_beyond_the_mtu),
+      cmocka_unit_test(padding_is_zero),
+      cmocka_unit_test(bytes_behind_the_packets_own_end_do_not_travel),
+      cmocka_unit_test(what_comes_out_is_what_went_in_packet_by_packet),
+      cmocka_unit_test(a_mixed_batch_from_the_wire_is_sorted_out),
+      cmocka_unit_test(packets_of_equal_size_and_path_are_marked_for_a_segmented_send),
+      cmocka_unit_test(a_full_output_stops_the_batch_and_loses_nothing),
+      cmocka_unit_test(handshake_messages_wait_for_room_to_be_answered),
+      cmocka_unit_test(an_empty_pool_delays_own_messages_and_no_longer),
+      cmocka_unit_test(staged_packets_leave_in_order_before_newer_ones),
+      cmocka_unit_test(staged_packets_of_every_size_survive_the_wait),
+      cmocka_unit_test(ecn_goes_out_as_it_is_inside),
+      cmocka_unit_test(ecn_comes_in_by_the_table_of_rfc_6040),
+      cmocka_unit_test(an_inner_source_that_is_not_the_peers_is_refused),
+      cmocka_unit_test(what_is_no_ip_packet_goes_nowhere),
+      cmocka_unit_test(too_little_room_round_a_packet_is_the_callers_fault),
+      cmocka_unit_test(without_a_peer_or_an_endpoint_the_sender_gets_host_unreachable),
+      cmocka_unit_test(icmp_answers_have_a_rate),
+      cmocka_unit_test(what_exceeds_the_path_sealed_is_refused_with_the_size_that_fits),
+      cmocka_unit_test(ipv6_is_never_told_less_than_1280),
+      cmocka_unit_test(a_path_mtu_is_forgotten_after_10_min_or_when_told_or_with_the_address),
+      cmocka_unit_test(the_path_mtu_counts_for_what_was_staged_too),
+      cmocka_unit_test(every_packet_is_counted_once),
+  };
+  return cmocka_run_group_tests_name("wireguard transport", tests, NULL, NULL);
+}
