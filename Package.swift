@@ -42,6 +42,9 @@ let package = Package(
     .executableTarget(
       name: "kape", dependencies: ["KapeControl", "KapeProtocols", "KapeCrypto"], swiftSettings: strictSwift),
     .testTarget(
+      name: "Examples", dependencies: ["KapeProtocols"], path: "Tests/Examples", exclude: ["embed.c", "embed.h"],
+      swiftSettings: strictSwift),
+    .testTarget(
       name: "KapeControlTests", dependencies: ["KapeControl", "KapeProtocols", "KapeCrypto"],
       swiftSettings: strictSwift),
     .target(name: "KapeTestSupport", path: "Tests/Support", swiftSettings: strictSwift),
