@@ -22,6 +22,7 @@
 #include "kdp/worker.h"
 #include "net/checksum.h"
 #include "support/passthrough_engine.h"
+#include "support/rig.h"
 #include "support/rng.h"
 #include "support/two_hosts.h"
 
@@ -432,5 +433,11 @@ int main(void) {
       cmocka_unit_test(the_source_address_sticks),
       cmocka_unit_test(congestion_marks_cross_the_wire),
   };
-  return cmocka_run_group_tests_name("tunnel", tests, NULL, NULL);
+  int failed = cmocka_run_group_tests_name("tunnel over epoll", tests, NULL, NULL);
+  if (!rig_has_uring()) {
+    printf("tunnel: skipped over io_uring: this kernel does not give it to us\n");
+    return failed;
+  }
+  backend = KDP_BACKEND_URING;
+  return failed + cmocka_run_group_tests_name("tunnel over io_uring", tests, NULL, NULL);
 }

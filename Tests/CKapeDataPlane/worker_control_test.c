@@ -15,12 +15,8 @@
 
 #include "support/rig.h"
 
-static kdp_backend backend_of(void **state) {
-  return *state ? *(const kdp_backend *)*state : KDP_BACKEND_EPOLL;
-}
-
 static void open_started(rig *r, void **state) {
-  rig_open(r, false, (kdp_worker_config){.backend = backend_of(state)});
+  rig_open(r, false, (kdp_worker_config){.backend = rig_backend(state)});
   rig_start(r);
 }
 
@@ -98,7 +94,7 @@ static void commands_of_many_threads_run_once_and_in_order(void **state) {
 static void commands_left_when_it_ends_are_told_so(void **state) {
   static submitter all[SUBMITTERS];
   rig r;
-  rig_open(&r, false, (kdp_worker_config){.backend = backend_of(state)});
+  rig_open(&r, false, (kdp_worker_config){.backend = rig_backend(state)});
   prepare(all, r.worker);
   submit_all(&all[0]);
   kdp_worker_stop(r.worker);
@@ -117,7 +113,7 @@ static void commands_left_when_it_ends_are_told_so(void **state) {
 static void a_worker_that_never_ran_ends_its_commands(void **state) {
   static submitter all[SUBMITTERS];
   rig r;
-  rig_open(&r, false, (kdp_worker_config){.backend = backend_of(state)});
+  rig_open(&r, false, (kdp_worker_config){.backend = rig_backend(state)});
   prepare(all, r.worker);
   submit_all(&all[0]);
   kdp_worker_destroy(r.worker);
@@ -204,7 +200,7 @@ static void a_port_that_is_taken_leaves_the_old_one(void **state) {
   kdp_worker *second;
   kdp_host host = kdp_host_default();
   kdp_worker_config config = {
-      .engine = &r.engine.engine, .tun = &r.tun, .backend = backend_of(state), .listen_port = wanted_port};
+      .engine = &r.engine.engine, .tun = &r.tun, .backend = rig_backend(state), .listen_port = wanted_port};
   assert_int_equal(kdp_worker_create(&config, &host, &second), KDP_SYSTEM);
   assert_int_equal(errno, EADDRINUSE);
   close(other);
@@ -230,11 +226,11 @@ static void both_families_have_the_same_port(void **state) {
 
 static void one_family_can_be_left_out(void **state) {
   rig r;
-  rig_open(&r, false, (kdp_worker_config){.backend = backend_of(state), .no_ipv6 = true});
+  rig_open(&r, false, (kdp_worker_config){.backend = rig_backend(state), .no_ipv6 = true});
   rig_start(&r);
   one_packet_passes(&r);
   rig_close(&r);
-  rig_open(&r, true, (kdp_worker_config){.backend = backend_of(state), .no_ipv4 = true});
+  rig_open(&r, true, (kdp_worker_config){.backend = rig_backend(state), .no_ipv4 = true});
   rig_start(&r);
   one_packet_passes(&r);
   rig_close(&r);
@@ -366,5 +362,5 @@ int main(void) {
       cmocka_unit_test(an_engine_is_called_at_its_deadline),
       cmocka_unit_test(an_inside_that_ends_ends_the_run),
   };
-  return cmocka_run_group_tests_name("worker control", tests, NULL, NULL);
+  return rig_run_with_each_backend("worker control", tests, sizeof tests / sizeof tests[0]);
 }

@@ -16,13 +16,9 @@
 #include "support/kernel_faults_calls.h"
 #include "support/rig.h"
 
-static kdp_backend backend_of(void **state) {
-  return *state ? *(const kdp_backend *)*state : KDP_BACKEND_EPOLL;
-}
-
 static void open_rig(rig *r, void **state) {
   kernel_faults_clear();
-  rig_open(r, false, (kdp_worker_config){.backend = backend_of(state)});
+  rig_open(r, false, (kdp_worker_config){.backend = rig_backend(state)});
   faults.write_fd = r->tun.fd;
 }
 
@@ -373,5 +369,5 @@ int main(void) {
       cmocka_unit_test(a_full_tun_makes_the_packets_wait),
       cmocka_unit_test(an_interface_that_is_down_costs_its_packets_only),
   };
-  return cmocka_run_group_tests_name("worker fallbacks", tests, NULL, NULL);
+  return rig_run_with_each_backend("worker fallbacks", tests, sizeof tests / sizeof tests[0]);
 }

@@ -11,10 +11,6 @@
 #include "core/bytes.h"
 #include "support/rig.h"
 
-static kdp_backend backend_of(void **state) {
-  return *state ? *(const kdp_backend *)*state : KDP_BACKEND_EPOLL;
-}
-
 enum { PACKETS = 3000, WINDOW = 100, ROOM = 2048 };
 
 typedef struct packet {
@@ -95,7 +91,7 @@ static packet *make_packets(rig *r, bool ipv6, uint32_t count, bool equal_sizes)
 
 static void both_ways(void **state, bool underlay_ipv6, bool inner_ipv6, uint32_t fallbacks) {
   rig r;
-  rig_open(&r, underlay_ipv6, (kdp_worker_config){.backend = backend_of(state), .fallbacks = fallbacks});
+  rig_open(&r, underlay_ipv6, (kdp_worker_config){.backend = rig_backend(state), .fallbacks = fallbacks});
   rig_start(&r);
   for (int equal = 0; equal < 2; equal++) {
     packet *packets = make_packets(&r, inner_ipv6, PACKETS, equal);
@@ -142,7 +138,7 @@ static void every_packet_arrives_without_any_offload(void **state) {
 static void a_super_packet_leaves_as_one_segmented_send(void **state) {
   for (int ipv6 = 0; ipv6 < 2; ipv6++) {
     rig r;
-    rig_open(&r, ipv6, (kdp_worker_config){.backend = backend_of(state)});
+    rig_open(&r, ipv6, (kdp_worker_config){.backend = rig_backend(state)});
     rig_start(&r);
     uint16_t segment = ipv6 ? 1360 : 1380;
     size_t payload = 44 * (size_t)segment + 228, headers = ipv6 ? 60 : 40;
@@ -181,7 +177,7 @@ static void a_super_packet_leaves_as_one_segmented_send(void **state) {
    (mullvad/gotatun 145). */
 static void odd_datagrams_do_not_stop_reception(void **state) {
   rig r;
-  rig_open(&r, false, (kdp_worker_config){.backend = backend_of(state)});
+  rig_open(&r, false, (kdp_worker_config){.backend = rig_backend(state)});
   rig_start(&r);
   static uint8_t zero[65507];
   const size_t sizes[] = {10000, 65507, 0, 1};
@@ -197,7 +193,7 @@ static void odd_datagrams_do_not_stop_reception(void **state) {
 /* An engine that takes little at a time gets the rest again, and nothing is lost or turned round. */
 static void an_engine_may_take_a_few_packets_at_a_time(void **state) {
   rig r;
-  rig_open(&r, false, (kdp_worker_config){.backend = backend_of(state)});
+  rig_open(&r, false, (kdp_worker_config){.backend = rig_backend(state)});
   r.engine.take_most = 3;
   rig_start(&r);
   packet *packets = make_packets(&r, false, 500, false);
@@ -209,7 +205,7 @@ static void an_engine_may_take_a_few_packets_at_a_time(void **state) {
 
 static void what_is_no_ip_packet_is_counted_and_dropped(void **state) {
   rig r;
-  rig_open(&r, false, (kdp_worker_config){.backend = backend_of(state)});
+  rig_open(&r, false, (kdp_worker_config){.backend = rig_backend(state)});
   rig_start(&r);
   uint8_t junk[100];
   memset(junk, 0xff, sizeof junk);
@@ -239,5 +235,5 @@ int main(void) {
       cmocka_unit_test(an_engine_may_take_a_few_packets_at_a_time),
       cmocka_unit_test(what_is_no_ip_packet_is_counted_and_dropped),
   };
-  return cmocka_run_group_tests_name("worker path", tests, NULL, NULL);
+  return rig_run_with_each_backend("worker path", tests, sizeof tests / sizeof tests[0]);
 }

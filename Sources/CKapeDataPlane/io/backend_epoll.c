@@ -14,7 +14,7 @@
 #include "io/worker_state.h"
 
 enum { TAG_INSIDE, TAG_IPV4, TAG_IPV6, TAG_WAKE, TAG_TIMER, TAGS };
-enum { INSIDE_EXPECTED_MOST = 256 };
+enum { INSIDE_EXPECTED_MOST = 256, RECEIVE_HEAD = 64 };
 
 static bool watch(kdp_worker *worker, int operation, int fd, uint32_t events, uint32_t tag) {
   struct epoll_event event = {.events = events, .data.u32 = tag};
@@ -97,12 +97,6 @@ static void follow_flow(kdp_worker *worker) {
   }
 }
 
-static void read_wake(kdp_worker *worker) {
-  uint64_t count;
-  ssize_t size = read(worker->wake, &count, sizeof count);
-  (void)size; /* only the wake-up matters */
-}
-
 static void wait_for_work(kdp_worker *worker, bool more, uint64_t deadline) {
   kdp_epoll *epoll = &worker->epoll;
   follow_flow(worker);
@@ -127,7 +121,7 @@ static void wait_for_work(kdp_worker *worker, bool more, uint64_t deadline) {
         worker->ready |= event[i].data.u32 == TAG_IPV4 ? KDP_READY_IPV4 : KDP_READY_IPV6;
       if (events & EPOLLOUT) worker->ready |= KDP_READY_WIRE_ROOM;
       break;
-    case TAG_WAKE: read_wake(worker); break;
+    case TAG_WAKE: kdp_worker_read_wake(worker); break;
     case TAG_TIMER: epoll->fired = true; break;
     default: break;
     }
@@ -173,12 +167,13 @@ static uint32_t receive(kdp_worker *worker, uint32_t socket, kdp_received *recei
   for (; count < capacity && count < KDP_RECEIVES; count++) {
     uint8_t *slot = kdp_pool_take_slot(worker->pool, &received[count].slot);
     if (!slot) break;
-    received[count].data = slot + KDP_RECEIVE_HEAD;
+    received[count].data = slot + RECEIVE_HEAD;
+    received[count].head = RECEIVE_HEAD;
     struct msghdr *message = &epoll->message[count].msg_hdr;
     message->msg_namelen = sizeof epoll->name[count];
     message->msg_controllen = KDP_UDP_CONTROL;
     message->msg_flags = 0;
-    epoll->iov[count] = (struct iovec){slot + KDP_RECEIVE_HEAD, KDP_SLOT_SIZE - KDP_RECEIVE_HEAD};
+    epoll->iov[count] = (struct iovec){slot + RECEIVE_HEAD, KDP_SLOT_SIZE - RECEIVE_HEAD};
   }
   int got = -1;
   if (count > 0) do {
@@ -191,70 +186,15 @@ static uint32_t receive(kdp_worker *worker, uint32_t socket, kdp_received *recei
   if (filled == count && count > 0) epoll->more = true;
   for (uint32_t i = 0; i < filled; i++) {
     received[i].size = epoll->message[i].msg_len;
-    received[i].tail = KDP_SLOT_SIZE - KDP_RECEIVE_HEAD - received[i].size;
+    received[i].tail = KDP_SLOT_SIZE - RECEIVE_HEAD - received[i].size;
     kdp_received_describe(&received[i], &epoll->message[i].msg_hdr, worker->link);
   }
   return filled;
 }
 
-/* ---- Output ---- */
-
-/* A probe: DF only for this one. */
-static int send_with_df(kdp_worker *worker, uint32_t index) {
-  const kdp_send_item *item = &worker->send->item[index];
-  bool ipv6 = item->socket == KDP_UDP_IPV6;
-  int fd = worker->udp.fd[item->socket], level = ipv6 ? IPPROTO_IPV6 : IPPROTO_IP;
-  int name = ipv6 ? IPV6_MTU_DISCOVER : IP_MTU_DISCOVER;
-  int probe = IP_PMTUDISC_PROBE, ordinary = IP_PMTUDISC_DONT;
-  _Static_assert(IP_PMTUDISC_PROBE == IPV6_PMTUDISC_PROBE && IP_PMTUDISC_DONT == IPV6_PMTUDISC_DONT, "one value each");
-  if (setsockopt(fd, level, name, &probe, sizeof probe) != 0) return -1;
-  int result = sendmmsg(fd, &worker->send->message[index], 1, MSG_DONTWAIT);
-  int error = errno;
-  if (setsockopt(fd, level, name, &ordinary, sizeof ordinary) != 0 && result == 1) error = errno;
-  errno = error;
-  return result;
-}
-
-static void send_items(kdp_worker *worker) {
-  kdp_send_plan *plan = worker->send;
-  uint32_t i = 0;
-  while (i < plan->item_count) {
-    kdp_send_item *item = &plan->item[i];
-    if (item->error != KDP_SEND_NOT_TRIED) {
-      i++;
-      continue;
-    }
-    uint32_t run = 1;
-    if (!item->df)
-      while (i + run < plan->item_count && item[run].error == KDP_SEND_NOT_TRIED && item[run].socket == item->socket &&
-             !item[run].df)
-        run++;
-    int sent;
-    do {
-      sent = item->df ? send_with_df(worker, i)
-                      : sendmmsg(worker->udp.fd[item->socket], &plan->message[i], run, MSG_DONTWAIT);
-    } while (sent < 0 && errno == EINTR);
-    if (sent <= 0) {
-      item->error = sent < 0 ? errno : EAGAIN;
-      return;
-    }
-    /* Fewer than asked for: the next call says why. */
-    for (int j = 0; j < sent; j++)
-      plan->item[i++].error = 0;
-  }
-}
-
-static void write_items(kdp_worker *worker) {
-  kdp_write_plan *plan = worker->write;
-  for (uint32_t i = 0; i < plan->join.run_count; i++) {
-    const struct iovec *iov = &plan->iov[plan->item[i].first];
-    ssize_t written;
-    do {
-      written = writev(worker->tun.fd, iov, plan->item[i].count);
-    } while (written < 0 && errno == EINTR);
-    plan->item[i].error = written < 0 ? errno : 0;
-    if (written < 0) return;
-  }
+static void output(kdp_worker *worker, bool send, bool write) {
+  if (write) kdp_write_directly(worker);
+  if (send) kdp_send_directly(worker);
 }
 
 const kdp_backend_ops kdp_backend_epoll = {
@@ -266,6 +206,5 @@ const kdp_backend_ops kdp_backend_epoll = {
     .wait = wait_for_work,
     .read = read_frame,
     .receive = receive,
-    .send = send_items,
-    .write = write_items,
+    .output = output,
 };

@@ -42,6 +42,12 @@ kdp_command *kdp_command_queue_take(kdp_command_queue *queue) {
   return command;
 }
 
+bool kdp_command_queue_has_more(kdp_command_queue *queue) {
+  if (queue->oldest) return true;
+  kdp_command *newest = atomic_load_explicit(&queue->stack, memory_order_relaxed);
+  return newest && newest != closed_mark(queue);
+}
+
 void kdp_command_queue_close(kdp_command_queue *queue) {
   kdp_command *newest = atomic_exchange_explicit(&queue->stack, closed_mark(queue), memory_order_acq_rel);
   if (newest != closed_mark(queue)) append(queue, newest);

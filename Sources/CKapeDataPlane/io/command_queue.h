@@ -21,6 +21,8 @@ typedef enum kdp_command_push {
 kdp_command_push kdp_command_queue_push(kdp_command_queue *queue, kdp_command *command);
 /* The taker's: the oldest command, or NULL. */
 kdp_command *kdp_command_queue_take(kdp_command_queue *queue);
+/* The taker's: is there one? After false, whoever pushes next is told to wake the taker. */
+bool kdp_command_queue_has_more(kdp_command_queue *queue);
 /* The taker's: from now on pushes are refused; what is left can still be taken. */
 void kdp_command_queue_close(kdp_command_queue *queue);
 

@@ -20,6 +20,9 @@
 #define UDP_GRO 104
 #endif
 
+/* IORING_OP_READ_MULTISHOT: Linux 6.7. */
+enum { KDP_IORING_OP_READ_MULTISHOT = 49 };
+
 /* Link attributes; the older headers have the enum without its newest members. IFLA_GSO_IPV4_MAX_SIZE: Linux 6.3. */
 enum { KDP_IFLA_GSO_MAX_SEGS = 40, KDP_IFLA_GSO_MAX_SIZE = 41, KDP_IFLA_GSO_IPV4_MAX_SIZE = 63 };
 

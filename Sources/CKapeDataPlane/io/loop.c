@@ -72,7 +72,7 @@ static void take_inside(kdp_worker *worker) {
     if (worker->frame_size == 0) {
       ssize_t size = worker->backend->read(worker, &worker->frame);
       if (size <= 0) {
-        if (size < 0) worker->gone = errno == EBADFD || errno == EBADF || errno == ENODEV || errno == EFAULT;
+        if (size < 0) worker->gone = errno != ENOMEM && errno != ENOBUFS; /* what else a TUN says, it says for good */
         break;
       }
       kdp_count(&worker->count.tun_reads, 1);
@@ -218,10 +218,11 @@ static void run_round(kdp_worker *worker) {
 }
 
 /* Is there work at hand that no descriptor will tell of? */
-static bool has_more(const kdp_worker *worker) {
+static bool has_more(kdp_worker *worker) {
   if (may_take_inside(worker) && (worker->inside.count > 0 || worker->frame_size > 0)) return true;
   if (may_take_outside(worker) && (worker->outside.count > 0 || worker->received_count > 0)) return true;
-  return worker->commands.oldest != NULL;
+  /* A wake-up may have been taken for commands that a full round left behind. */
+  return kdp_command_queue_has_more(&worker->commands);
 }
 
 kdp_status kdp_loop_run(kdp_worker *worker) {

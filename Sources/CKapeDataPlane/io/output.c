@@ -252,29 +252,20 @@ static uint32_t settle_sends(kdp_worker *worker, uint32_t limit, attempt *last) 
   return remove_done(worker, wire, limit, done);
 }
 
-static void forget_actions_until(kdp_out *out, uint32_t removed) {
+/* The front of the wire batch has become shorter: actions stand closer to it. */
+static void move_actions(kdp_out *out, uint32_t removed) {
   for (uint32_t i = 0; i < out->action_count; i++)
     out->action[i].wire_count = out->action[i].wire_count > removed ? out->action[i].wire_count - removed : 0;
 }
 
-/* Sends the first `limit` packets; returns how many of them wait for room. */
-static uint32_t send_some(kdp_worker *worker, uint32_t limit) {
-  kdp_batch *wire = &worker->out->wire;
-  attempt last = {0};
-  while (limit > 0 && worker->wire_flow == KDP_FLOW_OPEN) {
-    clear_bad_sources(worker, wire);
-    kdp_send_rules rules = {.segments_most = worker->segments_most, .routes = &worker->routes};
-    for (int i = 0; i < KDP_UDP_SOCKETS; i++) {
-      rules.usable[i] = worker->udp.fd[i] >= 0;
-      rules.segment[i] = worker->udp.segment[i];
-    }
-    kdp_send_plan_make(worker->send, wire, limit, &rules);
-    worker->backend->send(worker);
-    uint32_t left = settle_sends(worker, limit, &last);
-    forget_actions_until(worker->out, limit - left);
-    limit = left;
+static void plan_sends(kdp_worker *worker, uint32_t limit) {
+  clear_bad_sources(worker, &worker->out->wire);
+  kdp_send_rules rules = {.segments_most = worker->segments_most, .routes = &worker->routes};
+  for (int i = 0; i < KDP_UDP_SOCKETS; i++) {
+    rules.usable[i] = worker->udp.fd[i] >= 0;
+    rules.segment[i] = worker->udp.segment[i];
   }
-  return limit;
+  kdp_send_plan_make(worker->send, &worker->out->wire, limit, &rules);
 }
 
 /* ---- Actions ---- */
@@ -298,20 +289,6 @@ static void apply(kdp_worker *worker, const kdp_action *action) {
     return;
   case KDP_ACTION_CLOSE:
   case KDP_ACTION_RESOLVE: /* names are looked up by whoever reads the engine's event */ return;
-  }
-}
-
-static void flush_wire(kdp_worker *worker) {
-  kdp_out *out = worker->out;
-  for (;;) {
-    uint32_t limit = out->action_count ? out->action[0].wire_count : out->wire.count;
-    if (limit > 0 && send_some(worker, limit) > 0) return;
-    if (out->action_count == 0) return;
-    kdp_action action = out->action[0];
-    out->action_count--;
-    for (uint32_t i = 0; i < out->action_count; i++)
-      out->action[i] = out->action[i + 1];
-    apply(worker, &action);
   }
 }
 
@@ -342,49 +319,69 @@ static bool keep_unwritten(kdp_worker *worker, uint32_t index, int error) {
   }
 }
 
-static void flush_inside(kdp_worker *worker) {
+static void plan_writes(kdp_worker *worker) {
+  uint32_t off = worker->fallbacks;
+  kdp_join_rules rules = {.tcp = !(off & (KDP_FALLBACK_NO_TUN_JOIN | KDP_FALLBACK_NO_TSO)),
+                          .udp = worker->tun.uso && !(off & (KDP_FALLBACK_NO_TUN_JOIN | KDP_FALLBACK_NO_USO))};
+  kdp_write_plan_make(worker->write, &worker->out->inside, rules, worker->tun.vnet_header);
+}
+
+static void settle_writes(kdp_worker *worker) {
   kdp_batch *inside = &worker->out->inside;
-  while (inside->count > 0 && worker->inside_flow == KDP_FLOW_OPEN) {
-    kdp_write_plan *plan = worker->write;
-    kdp_join_rules rules = {
-        .tcp = !(worker->fallbacks & (KDP_FALLBACK_NO_TUN_JOIN | KDP_FALLBACK_NO_TSO)),
-        .udp = worker->tun.uso && !(worker->fallbacks & (KDP_FALLBACK_NO_TUN_JOIN | KDP_FALLBACK_NO_USO)),
-    };
-    kdp_write_plan_make(plan, inside, rules, worker->tun.vnet_header);
-    worker->backend->write(worker);
-    bool done[KDP_BATCH_CAPACITY] = {false};
-    uint32_t written = 0, joined = 0, refused = 0;
-    bool down = false;
-    for (uint32_t i = 0; i < plan->join.run_count; i++) {
-      const kdp_join_run *run = &plan->join.run[i];
-      int error = plan->item[i].error;
-      if (error == KDP_WRITE_NOT_TRIED && down) error = EIO;
-      if (error == 0) {
-        written++;
-        if (run->count > 1) joined++;
-      } else if (error == KDP_WRITE_NOT_TRIED || keep_unwritten(worker, i, error)) {
-        if (run->count > 1) kdp_join_undo(inside, &plan->join, i);
-        continue;
-      } else {
-        refused += run->count;
-        /* The interface is down, or gone: the rest would fare no better. */
-        down = error == EIO || worker->gone;
-      }
-      for (uint32_t j = 0; j < run->count; j++)
-        done[plan->join.order[run->first + j]] = true;
-    }
-    kdp_count(&worker->count.tun_writes, written);
-    kdp_count(&worker->count.joined_writes, joined);
-    if (refused) count_status(worker, KDP_INSIDE_REFUSED, refused);
-    if (written == plan->join.run_count) {
-      kdp_batch_release(inside, worker->pool);
+  const kdp_write_plan *plan = worker->write;
+  bool done[KDP_BATCH_CAPACITY] = {false}, down = false;
+  uint32_t written = 0, joined = 0, refused = 0;
+  for (uint32_t i = 0; i < plan->join.run_count; i++) {
+    const kdp_join_run *run = &plan->join.run[i];
+    int error = plan->item[i].error;
+    if (error == KDP_WRITE_NOT_TRIED && down) error = EIO;
+    if (error == 0) {
+      written++;
+      if (run->count > 1) joined++;
+    } else if (error == KDP_WRITE_NOT_TRIED || keep_unwritten(worker, i, error)) {
+      if (run->count > 1) kdp_join_undo(inside, &plan->join, i);
+      continue;
     } else {
-      remove_done(worker, inside, inside->count, done);
+      refused += run->count;
+      /* The interface is down, or gone: the rest would fare no better. */
+      down = error == EIO || worker->gone;
     }
+    for (uint32_t j = 0; j < run->count; j++)
+      done[plan->join.order[run->first + j]] = true;
+  }
+  kdp_count(&worker->count.tun_writes, written);
+  kdp_count(&worker->count.joined_writes, joined);
+  if (refused) count_status(worker, KDP_INSIDE_REFUSED, refused);
+  if (written == plan->join.run_count) {
+    kdp_batch_release(inside, worker->pool);
+  } else {
+    remove_done(worker, inside, inside->count, done);
   }
 }
 
+/* ---- All of it ---- */
+
 void kdp_output_flush(kdp_worker *worker) {
-  flush_inside(worker);
-  flush_wire(worker);
+  kdp_out *out = worker->out;
+  attempt last = {0};
+  for (;;) {
+    uint32_t limit = out->action_count ? out->action[0].wire_count : out->wire.count;
+    bool write = out->inside.count > 0 && worker->inside_flow == KDP_FLOW_OPEN;
+    bool send = limit > 0 && worker->wire_flow == KDP_FLOW_OPEN;
+    if (write || send) {
+      if (write) plan_writes(worker);
+      if (send) plan_sends(worker, limit);
+      worker->backend->output(worker, send, write);
+      if (write) settle_writes(worker);
+      if (send) move_actions(out, limit - settle_sends(worker, limit, &last));
+    } else if (limit == 0 && out->action_count > 0) {
+      kdp_action action = out->action[0];
+      out->action_count--;
+      for (uint32_t i = 0; i < out->action_count; i++)
+        out->action[i] = out->action[i + 1];
+      apply(worker, &action);
+    } else {
+      return;
+    }
+  }
 }

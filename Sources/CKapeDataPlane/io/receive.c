@@ -68,7 +68,7 @@ bool kdp_received_cut(const kdp_received *received, kdp_pool *pool, kdp_batch *b
     batch->packet[batch->count++] = (kdp_packet){
         .data = received->data + at,
         .size = size,
-        .head = i == 0 ? KDP_RECEIVE_HEAD : 0,
+        .head = i == 0 ? received->head : 0,
         .tail = (uint16_t)(last ? (received->tail > UINT16_MAX ? UINT16_MAX : received->tail) : 0),
         .path = path,
         .ecn = received->ecn,

@@ -6,22 +6,20 @@
 #include "io/socket_address.h"
 #include "kdp/batch.h"
 
-/* Where in a slot the payload of a receive begins: the first datagram's head room. */
-enum { KDP_RECEIVE_HEAD = 256 };
-
 /* One receive: a datagram, or a run of datagrams that the kernel joined (UDP_GRO). */
 typedef struct kdp_received {
   kdp_slot slot;
   uint8_t *data;
   uint32_t size;
-  uint32_t tail;    /* free bytes behind */
+  uint16_t head;    /* free bytes before */
+  uint32_t tail;    /* and behind */
   uint32_t segment; /* size of all datagrams but the last; `size` when there is one */
   kdp_path path;
   uint8_t ecn;
   bool truncated; /* the kernel cut the payload or what describes it: not to be used */
 } kdp_received;
 
-/* Reads addresses and control messages of a receive into `received`, whose slot, data, size and tail are set. */
+/* Reads addresses and control messages of a receive into `received`, whose slot, data, size, head and tail are set. */
 void kdp_received_describe(kdp_received *received, const struct msghdr *message, kdp_link link);
 
 /* Number of datagrams in it: at least one, a datagram may be empty. */

@@ -156,3 +156,15 @@ void kdp_send_plan_make(kdp_send_plan *plan, const kdp_batch *batch, uint32_t li
   plan->item_count = items;
   plan->packet_count = count;
 }
+
+int kdp_send_with_df(int fd, bool ipv6, struct mmsghdr *message) {
+  int level = ipv6 ? IPPROTO_IPV6 : IPPROTO_IP, name = ipv6 ? IPV6_MTU_DISCOVER : IP_MTU_DISCOVER;
+  int probe = IP_PMTUDISC_PROBE, ordinary = IP_PMTUDISC_DONT;
+  _Static_assert(IP_PMTUDISC_PROBE == IPV6_PMTUDISC_PROBE && IP_PMTUDISC_DONT == IPV6_PMTUDISC_DONT, "one value each");
+  if (setsockopt(fd, level, name, &probe, sizeof probe) != 0) return -1;
+  int result = sendmmsg(fd, message, 1, MSG_DONTWAIT);
+  int error = errno;
+  (void)setsockopt(fd, level, name, &ordinary, sizeof ordinary); /* it was just possible */
+  errno = error;
+  return result;
+}

@@ -48,4 +48,7 @@ typedef struct kdp_send_plan {
    one of a family without socket, are items whose error is set already. */
 void kdp_send_plan_make(kdp_send_plan *plan, const kdp_batch *batch, uint32_t limit, const kdp_send_rules *rules);
 
+/* Sends one message with DF set: for this one the socket's option is changed. As sendmmsg(2). */
+int kdp_send_with_df(int fd, bool ipv6, struct mmsghdr *message);
+
 #endif

@@ -68,7 +68,13 @@ static kdp_status open_backend(kdp_worker *worker, const kdp_backend_ops *backen
 }
 
 static kdp_status choose_backend(kdp_worker *worker, kdp_backend wanted) {
-  (void)wanted;
+  switch (wanted) {
+  case KDP_BACKEND_EPOLL: return open_backend(worker, &kdp_backend_epoll);
+  case KDP_BACKEND_URING: return open_backend(worker, &kdp_backend_uring);
+  case KDP_BACKEND_AUTO: break;
+  }
+  if (open_backend(worker, &kdp_backend_uring) == KDP_OK) return KDP_OK;
+  kdp_worker_fall_back(worker, KDP_FALLBACK_NO_URING, NULL);
   return open_backend(worker, &kdp_backend_epoll);
 }
 
@@ -143,6 +149,7 @@ static void stop_commands(kdp_worker *worker) {
 kdp_status kdp_worker_run(kdp_worker *worker) {
   kdp_status status = kdp_loop_run(worker);
   stop_commands(worker);
+  if (worker->backend->finish) worker->backend->finish(worker);
   return status;
 }
 
@@ -166,6 +173,12 @@ kdp_status kdp_worker_start(kdp_worker *worker) {
   }
   worker->thread_made = true;
   return KDP_OK;
+}
+
+void kdp_worker_read_wake(kdp_worker *worker) {
+  uint64_t count;
+  ssize_t size = read(worker->wake, &count, sizeof count);
+  (void)size; /* only the wake-up matters */
 }
 
 static void wake(kdp_worker *worker) {
@@ -193,10 +206,8 @@ void kdp_worker_destroy(kdp_worker *worker) {
   if (!worker) return;
   kdp_host host = worker->host;
   if (worker->out) stop_commands(worker);
-  if (worker->backend) {
-    kdp_worker_unbind(worker);
-    worker->backend->close(worker);
-  }
+  if (worker->backend) worker->backend->close(worker);
+  kdp_udp_close(&worker->udp);
   kdp_event_channel_close(&worker->events);
   if (worker->wake >= 0) close(worker->wake);
   kdp_out_destroy(worker->out_storage);

@@ -51,11 +51,11 @@ typedef struct kdp_backend_ops {
   ssize_t (*read)(kdp_worker *, uint8_t **frame);
   /* Receives from one socket; returns how many of `received` were filled (the caller owns their slots). */
   uint32_t (*receive)(kdp_worker *, uint32_t socket, kdp_received *received, uint32_t capacity);
-  /* Performs the items of worker->send from the first one on, sets their errors, and stops after the first that is not
-     0. An item that asks for DF is sent alone. */
-  void (*send)(kdp_worker *);
-  /* The same for worker->write. */
-  void (*write)(kdp_worker *);
+  /* Performs the plans worker->send and worker->write (those asked for), item by item and sets their errors. Items
+     whose error is set already are left out; of each plan nothing is tried after the first that fails. */
+  void (*output)(kdp_worker *, bool send, bool write);
+  /* On the worker's thread, when the run ends: lets go of every descriptor. May be NULL. */
+  void (*finish)(kdp_worker *);
 } kdp_backend_ops;
 
 extern const kdp_backend_ops kdp_backend_epoll, kdp_backend_uring;
@@ -148,7 +148,13 @@ void kdp_output_flush(kdp_worker *worker);
 kdp_status kdp_worker_bind(kdp_worker *worker, const kdp_udp_options *options) KDP_MUST_USE;
 void kdp_worker_unbind(kdp_worker *worker);
 
+/* direct_output.c: kdp_backend_ops.output by system calls. */
+void kdp_send_directly(kdp_worker *worker);
+void kdp_write_directly(kdp_worker *worker);
+
 /* worker.c */
+/* Takes back the readiness of worker->wake. */
+void kdp_worker_read_wake(kdp_worker *worker);
 void kdp_worker_event(kdp_worker *worker, kdp_event_kind kind, kdp_status status, uint64_t value,
                       const kdp_address *address);
 /* Turns an offload off, with one event. */

@@ -2,7 +2,10 @@
    the C library's. */
 #ifndef KDP_TEST_KERNEL_FAULTS_CALLS_H
 #define KDP_TEST_KERNEL_FAULTS_CALLS_H
+#include <dlfcn.h>
 #include <errno.h>
+#include <liburing.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -30,5 +33,48 @@ ssize_t writev(int fd, const struct iovec *iov, int count) {
     return -1;
   }
   return syscall(SYS_writev, fd, iov, count);
+}
+
+/* For an io_uring the request is exchanged before the kernel sees it, for one that does nothing and completes with the
+   error (IORING_NOP_INJECT_RESULT, Linux 6.10): from there on all is the kernel's own, chains included. */
+static inline void kernel_faults_exchange(struct io_uring *ring) {
+  unsigned mask = *ring->sq.kring_mask;
+  bool chained_to_failure = false;
+  for (unsigned at = ring->sq.sqe_head; at != ring->sq.sqe_tail; at++) {
+    struct io_uring_sqe *sqe = &ring->sq.sqes[at & mask];
+    bool links = (sqe->flags & IOSQE_IO_LINK) != 0;
+    int error = 0;
+    if (!chained_to_failure) {
+      if (sqe->opcode == IORING_OP_SENDMSG)
+        error = kernel_faults_send((const struct msghdr *)(uintptr_t)sqe->addr, true);
+      if (sqe->opcode == IORING_OP_WRITEV)
+        error = kernel_faults_write(sqe->fd, (const struct iovec *)(uintptr_t)sqe->addr, (int)sqe->len);
+    }
+    if (error) {
+      uint64_t data = sqe->user_data;
+      unsigned char flags = sqe->flags;
+      memset(sqe, 0, sizeof *sqe);
+      sqe->opcode = IORING_OP_NOP;
+      sqe->rw_flags = 1;
+      sqe->len = (unsigned)-error;
+      sqe->flags = flags;
+      sqe->user_data = data;
+    }
+    chained_to_failure = links && (chained_to_failure || error);
+  }
+}
+
+int io_uring_submit_and_wait(struct io_uring *ring, unsigned count) {
+  int (*next)(struct io_uring *, unsigned);
+  *(void **)&next = dlsym(RTLD_NEXT, "io_uring_submit_and_wait");
+  kernel_faults_exchange(ring);
+  return next(ring, count);
+}
+
+int io_uring_submit_and_get_events(struct io_uring *ring) {
+  int (*next)(struct io_uring *);
+  *(void **)&next = dlsym(RTLD_NEXT, "io_uring_submit_and_get_events");
+  kernel_faults_exchange(ring);
+  return next(ring);
 }
 #endif

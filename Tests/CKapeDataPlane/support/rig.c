@@ -66,6 +66,44 @@ void rig_open(rig *r, bool ipv6, kdp_worker_config config) {
   if (status != KDP_OK) fail_msg("worker: %s, %s", kdp_status_describe(status)->name, strerror(errno));
 }
 
+bool rig_has_uring(void) {
+  rig r;
+  rig_open(&r, false, (kdp_worker_config){.backend = KDP_BACKEND_EPOLL});
+  kdp_host host = kdp_host_default();
+  kdp_worker_config config = {.engine = &r.engine.engine, .tun = &r.tun, .backend = KDP_BACKEND_URING};
+  kdp_worker *worker = NULL;
+  bool has_it = kdp_worker_create(&config, &host, &worker) == KDP_OK;
+  kdp_worker_destroy(worker);
+  kdp_worker_destroy(r.worker);
+  close(r.tun.fd), close(r.frames), close(r.wire);
+  return has_it;
+}
+
+static kdp_backend current_backend;
+
+static int set_state(void **state) {
+  *state = &current_backend;
+  return 0;
+}
+
+kdp_backend rig_backend(void **state) {
+  return *(const kdp_backend *)*state;
+}
+
+int rig_run_with_each_backend(const char *name, const struct CMUnitTest *tests, size_t count) {
+  char full_name[100];
+  current_backend = KDP_BACKEND_EPOLL;
+  snprintf(full_name, sizeof full_name, "%s over epoll", name);
+  int failed = _cmocka_run_group_tests(full_name, tests, count, set_state, NULL);
+  if (!rig_has_uring()) {
+    printf("%s: skipped over io_uring: this kernel does not give it to us\n", name);
+    return failed;
+  }
+  current_backend = KDP_BACKEND_URING;
+  snprintf(full_name, sizeof full_name, "%s over io_uring", name);
+  return failed + _cmocka_run_group_tests(full_name, tests, count, set_state, NULL);
+}
+
 void rig_start(rig *r) {
   assert_int_equal(kdp_worker_start(r->worker), KDP_OK);
 }

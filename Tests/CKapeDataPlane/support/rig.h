@@ -25,6 +25,14 @@ typedef struct rig {
 /* `config` has what differs from the default; engine and tun are filled in. */
 void rig_open(rig *r, bool ipv6, kdp_worker_config config);
 void rig_start(rig *r);
+
+/* Runs a group of tests with each backend, which `rig_backend` gives to them. Where the kernel has no io_uring for us,
+   it says so and leaves it out. */
+struct CMUnitTest;
+int rig_run_with_each_backend(const char *name, const struct CMUnitTest *tests, size_t count);
+kdp_backend rig_backend(void **state);
+bool rig_has_uring(void);
+
 /* Stops and destroys; returns what the run returned. */
 kdp_status rig_close(rig *r);
 /* The worker has done what was submitted, and runs on. `run` (or NULL) is called on its thread. */
