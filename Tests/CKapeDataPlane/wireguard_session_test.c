@@ -216,6 +216,32 @@ static void simultaneous_initiations_leave_a_session_that_works_both_ways(void *
   node_free(b);
 }
 
+/* Someone holds a response back and gives it to us when the other end has long forgotten that session. */
+static void a_response_held_back_until_another_session_is_up_changes_nothing(void **state) {
+  (void)state;
+  node *a = node_make(1, NULL, NULL), *b = node_make(2, NULL, NULL);
+  kdp_now now = node_time(1000);
+  assert_int_equal(node_add_peer(a, b, true, now), KDP_OK);
+  assert_int_equal(node_add_peer(b, a, true, now), KDP_OK);
+  assert_int_equal(node_send_to(a, b, 1, now), KDP_OK);
+  assert_int_equal(node_pass(a, 0, b, now), KDP_OK);
+  kept_datagram *held = &b->sent[0];
+  now = node_later(now, 5 * KDP_SECOND);
+  kdp_wg_want_handshake(b->device, node_peer_of(b, a), now.boot);
+  node_tick(b, now);
+  assert_int_equal(node_pass(b, 1, a, now), KDP_OK);
+  assert_int_equal(node_pass(a, 1, b, now), KDP_OK);
+  for (uint32_t i = 2; i < b->sent_count; i++)
+    (void)node_pass(b, i, a, now);
+  kdp_wg_key_pair *current = node_peer_of(a, b)->current;
+  assert_non_null(current);
+  kdp_path path = node_path(a, b);
+  assert_int_equal(node_receive(a, held->bytes, held->size, &path, now), KDP_UNKNOWN_SESSION);
+  assert_ptr_equal(node_peer_of(a, b)->current, current);
+  node_free(a);
+  node_free(b);
+}
+
 static void a_peer_never_holds_more_than_two_pairs(void **state) {
   (void)state;
   node *a = node_make(1, NULL, NULL), *b = node_make(2, NULL, NULL);
@@ -423,6 +449,7 @@ int main(void) {
       cmocka_unit_test(old_and_new_keys_overlap_at_the_responder),
       cmocka_unit_test(a_new_pair_of_the_responder_takes_the_place_of_one_that_was_never_used),
       cmocka_unit_test(simultaneous_initiations_leave_a_session_that_works_both_ways),
+      cmocka_unit_test(a_response_held_back_until_another_session_is_up_changes_nothing),
       cmocka_unit_test(a_peer_never_holds_more_than_two_pairs),
       cmocka_unit_test(after_2_60_messages_a_new_session_is_asked_for),
       cmocka_unit_test(the_last_counter_is_never_used),

@@ -624,6 +624,49 @@ static void after_a_new_network_peers_in_use_speak_at_once(void **state) {
   free_both(a, b);
 }
 
+static void an_interface_taken_down_forgets_its_sessions_and_begins_anew_when_it_is_up(void **state) {
+  (void)state;
+  node *a, *b;
+  kdp_now now = connected(&a, &b);
+  kdp_path path = {0};
+  assert_int_equal(node_set_keepalive(a, b, 25, now), KDP_OK);
+  node_forget(a);
+  kdp_wg_key_pair *pair = node_peer_of(a, b)->current;
+  kdp_engine_link_down(a->lane, 0, 0, a->out, now);
+  assert_null(node_peer_of(a, b)->current);
+  assert_true(kdp_is_zero(&pair->keys, sizeof pair->keys));
+  node_tick(a, now);
+  kdp_event gone;
+  assert_int_equal(node_count_events(a, KDP_EVENT_DISCONNECTED, &gone), 1);
+  assert_int_equal(gone.status, KDP_CLOSED);
+  assert_int_equal(kdp_engine_deadline(a->lane), KDP_NEVER);
+  /* Nothing is begun while it is down, whatever is configured. */
+  node *c = node_make(3, NULL, NULL);
+  assert_int_equal(node_add_peer(a, c, true, now), KDP_OK);
+  assert_int_equal(node_set_keepalive(a, c, 10, now), KDP_OK);
+  now = node_run(a, now, now.boot + SECONDS(100));
+  assert_int_equal(a->sent_count, 0);
+  kdp_engine_link_up(a->lane, 0, KDP_LINK_DATAGRAM, &path, a->out, now);
+  node_tick(a, now);
+  assert_int_equal(node_count_sent(a, KDP_WG_INITIATION, NULL), 2);
+  assert_int_equal(a->sent_count, 2);
+  node_free(c);
+  free_both(a, b);
+}
+
+static void a_link_that_is_lost_takes_only_its_source_addresses_along(void **state) {
+  (void)state;
+  node *a, *b;
+  kdp_now now = connected(&a, &b);
+  kdp_engine_link_down(a->lane, 7, 19, a->out, now);
+  assert_int_equal(node_peer_of(a, b)->path.ifindex, 2);
+  kdp_engine_link_down(a->lane, 0, 19, a->out, now);
+  assert_int_equal(node_peer_of(a, b)->path.ifindex, 0);
+  assert_int_equal(node_send_to(a, b, 1, now), KDP_OK);
+  assert_int_equal(node_count_sent(a, KDP_WG_TRANSPORT, NULL), 1);
+  free_both(a, b);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(an_initiation_is_repeated_after_5_s_and_up_to_333_ms_with_another_key),
@@ -656,6 +699,8 @@ int main(void) {
       cmocka_unit_test(while_another_peer_is_heard_the_port_stays),
       cmocka_unit_test(a_name_is_looked_up_again_after_three_unanswered_initiations_and_every_30_s),
       cmocka_unit_test(after_a_new_network_peers_in_use_speak_at_once),
+      cmocka_unit_test(an_interface_taken_down_forgets_its_sessions_and_begins_anew_when_it_is_up),
+      cmocka_unit_test(a_link_that_is_lost_takes_only_its_source_addresses_along),
   };
   return cmocka_run_group_tests_name("wireguard timers", tests, NULL, NULL);
 }

@@ -171,28 +171,9 @@ static kdp_status prepare(apply_state *state) {
 
 /* ---- What cannot fail ---- */
 
-/* Sessions, handshakes and timers go; configuration stays. */
-static void end_peer_sessions(kdp_wg_device *device, kdp_wg_peer *peer, kdp_now now) {
-  kdp_wg_session_clear(device, peer, KDP_CLOSED, now);
-  kdp_wg_handshake_clear(device, peer);
-  kdp_wg_timers_stop(device, peer);
-  kdp_wg_work_remove(device, peer, KDP_WG_WORK_INITIATE);
-  kdp_wg_work_remove(device, peer, KDP_WG_WORK_FLUSH);
-  kdp_wg_count(device, KDP_STAGED_DROPPED, kdp_wg_staging_drop_all(&device->staging, &peer->staged));
-  peer->handshake_sent = 0;
-  peer->attempts = peer->unanswered = 0;
-  kdp_wipe(peer->static_static, sizeof peer->static_static);
-  peer->static_static_known = false;
-}
-
-static void owe_keepalive(kdp_wg_device *device, kdp_wg_peer *peer) {
-  peer->keepalive_owed = true;
-  kdp_wg_work_add(device, peer, KDP_WG_WORK_FLUSH);
-}
-
 static void remove_peer(apply_state *state, kdp_wg_peer *peer, kdp_now now) {
   kdp_wg_device *device = state->device;
-  end_peer_sessions(device, peer, now);
+  kdp_wg_peer_stop(device, peer, now);
   kdp_trie_remove_owner(device->trie, &peer->prefixes);
   kdp_wg_peer_table_drop(&device->peers, peer);
   if (peer->stamp > device->stamp_floor) device->stamp_floor = peer->stamp;
@@ -203,15 +184,19 @@ static void remove_peer(apply_state *state, kdp_wg_peer *peer, kdp_now now) {
 static void use_identity(apply_state *state, kdp_now now) {
   kdp_wg_device *device = state->device;
   if (!state->new_identity) return;
-  for (uint32_t i = 0; i < device->peers.count; i++)
-    end_peer_sessions(device, device->peers.ordered[i], now);
+  for (uint32_t i = 0; i < device->peers.count; i++) {
+    kdp_wg_peer *peer = device->peers.ordered[i];
+    kdp_wg_peer_stop(device, peer, now);
+    kdp_wipe(peer->static_static, sizeof peer->static_static);
+    peer->static_static_known = false;
+  }
   device->identity = state->identity;
   kdp_wg_cookie_checker_set(&device->checker, device->identity.public_key);
   if (!device->identity.present) return;
   kdp_wg_peer *self = kdp_wg_peer_table_find(&device->peers, device->identity.public_key);
   if (self && self->live) remove_peer(state, self, now);
   for (uint32_t i = 0; i < device->peers.count; i++)
-    if (device->peers.ordered[i]->keepalive_interval != 0) owe_keepalive(device, device->peers.ordered[i]);
+    if (device->peers.ordered[i]->keepalive_interval != 0) kdp_wg_owe_keepalive(device, device->peers.ordered[i]);
 }
 
 /* Replaced peers that the change lists again keep their sessions and where they are; the rest of their configuration is
@@ -277,7 +262,7 @@ static void set_keepalive(kdp_wg_device *device, kdp_wg_peer *peer, uint16_t sec
   if (seconds == 0)
     peer->timer[KDP_WG_TIMER_PERSISTENT_KEEPALIVE] = KDP_NEVER;
   else if (off_before)
-    owe_keepalive(device, peer);
+    kdp_wg_owe_keepalive(device, peer);
   else
     kdp_wg_timer_set(device, peer, KDP_WG_TIMER_PERSISTENT_KEEPALIVE, now.boot + peer->keepalive_interval);
 }
@@ -298,7 +283,7 @@ static void change_peer(apply_state *state, const kdp_wireguard_peer_change *cha
     bool unknown = !kdp_wg_peer_has_endpoint(peer);
     kdp_path path = {.remote = change->endpoint};
     kdp_wg_peer_set_path(peer, &path);
-    if (unknown && peer->keepalive_interval != 0) owe_keepalive(device, peer);
+    if (unknown && peer->keepalive_interval != 0) kdp_wg_owe_keepalive(device, peer);
   }
   set_prefixes(device, peer, change, now);
   if (change->fields & KDP_WIREGUARD_PEER_SET_KEEPALIVE) set_keepalive(device, peer, change->keepalive_seconds, now);

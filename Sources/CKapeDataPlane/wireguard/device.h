@@ -36,6 +36,7 @@ typedef struct kdp_wg_device {
   const kdp_aead *aead;
   uint16_t inside_mtu;
   bool fixed_port;
+  bool down; /* the link was taken down: nothing is begun until it is up again */
 
   kdp_wg_identity identity;
   kdp_wg_cookie_checker checker;
@@ -116,6 +117,8 @@ void kdp_wg_session_add(kdp_wg_device *device, kdp_wg_peer *peer, const kdp_wg_s
 void kdp_wg_session_confirm(kdp_wg_device *device, kdp_wg_peer *peer, const kdp_wg_key_pair *pair, kdp_now now);
 void kdp_wg_session_clear(kdp_wg_device *device, kdp_wg_peer *peer, kdp_status why, kdp_now now);
 void kdp_wg_handshake_clear(kdp_wg_device *device, kdp_wg_peer *peer);
+/* Sessions, handshakes, timers and staged packets go; configuration and place stay. */
+void kdp_wg_peer_stop(kdp_wg_device *device, kdp_wg_peer *peer, kdp_now now);
 
 /* ---- timers.c ---- */
 
@@ -140,6 +143,8 @@ void kdp_wg_timers_session_derived(kdp_wg_device *device, kdp_wg_peer *peer, uin
 
 void kdp_wg_work_add(kdp_wg_device *device, kdp_wg_peer *peer, enum kdp_wg_work work);
 void kdp_wg_work_remove(kdp_wg_device *device, kdp_wg_peer *peer, enum kdp_wg_work work);
+/* Something is to be said to the peer at once: what is staged, else an empty packet; without a session a handshake. */
+void kdp_wg_owe_keepalive(kdp_wg_device *device, kdp_wg_peer *peer);
 /* As far as the budget, `out` and the pool allow. */
 void kdp_wg_work_run(kdp_wg_device *device, kdp_out *out, kdp_now now);
 

@@ -40,14 +40,36 @@ static kdp_lane *lane_of(kdp_engine *engine, uint32_t index) {
   return index == 0 ? &kdp_wg_device_of(engine)->lane : NULL;
 }
 
-/* A link is gone, and with it the source addresses that were learnt on it. */
+/* An interface taken down ends its sessions, as in the kernel: nobody knows when it is up again, and the keys are not
+   to lie about until then. Any other loss of a link only takes the source addresses along that were learnt on it. */
 static void link_down(kdp_lane *lane, kdp_link link, int error, kdp_out *out, kdp_now now) {
   kdp_wg_device *device = kdp_wg_device_of_lane(lane);
-  (void)error;
   (void)out;
-  (void)now;
-  for (uint32_t i = 0; i < device->peers.count; i++)
-    if (device->peers.ordered[i]->path.link == link) kdp_wg_peer_clear_source(device->peers.ordered[i]);
+  now = kdp_wg_clamp(device, now);
+  if (error == 0) device->down = true;
+  for (uint32_t i = 0; i < device->peers.count; i++) {
+    kdp_wg_peer *peer = device->peers.ordered[i];
+    if (error == 0) kdp_wg_peer_stop(device, peer, now);
+    if (error == 0 || peer->path.link == link) kdp_wg_peer_clear_source(peer);
+  }
+}
+
+/* Up again: peers that are to be kept alive begin at once. */
+static void link_up(kdp_lane *lane, kdp_link link, kdp_link_kind kind, const kdp_path *path, kdp_out *out,
+                    kdp_now now) {
+  kdp_wg_device *device = kdp_wg_device_of_lane(lane);
+  (void)link;
+  (void)kind;
+  (void)path;
+  if (!device->down) return;
+  device->down = false;
+  now = kdp_wg_clamp(device, now);
+  kdp_wg_call_begin(device, out, now);
+  for (uint32_t i = 0; i < device->peers.count; i++) {
+    kdp_wg_peer *peer = device->peers.ordered[i];
+    if (peer->keepalive_interval != 0 || peer->staged.count > 0) kdp_wg_owe_keepalive(device, peer);
+  }
+  kdp_wg_call_end(device, out, now);
 }
 
 static void path_mtu(kdp_lane *lane, const kdp_path *path, uint16_t bytes, kdp_now now) {
@@ -83,8 +105,7 @@ static void network_changed(kdp_lane *lane, kdp_out *out, kdp_now now) {
       kdp_wg_work_remove(device, peer, KDP_WG_WORK_INITIATE);
       kdp_wg_want_handshake(device, peer, now.boot);
     } else if (peer->keepalive_interval != 0 || kdp_wg_key_pair_can_send(peer->current, now.boot)) {
-      peer->keepalive_owed = true;
-      kdp_wg_work_add(device, peer, KDP_WG_WORK_FLUSH);
+      kdp_wg_owe_keepalive(device, peer);
     }
   }
   kdp_wg_call_end(device, out, now);
@@ -130,6 +151,7 @@ static const kdp_engine_ops ops = {
     .lane = lane_of,
     .inside = kdp_wg_inside,
     .outside = kdp_wg_outside,
+    .link_up = link_up,
     .link_down = link_down,
     .path_mtu = path_mtu,
     .network_changed = network_changed,

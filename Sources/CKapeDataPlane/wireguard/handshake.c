@@ -11,7 +11,7 @@ static bool sent_too_lately(const kdp_wg_peer *peer, uint64_t boot) {
 }
 
 void kdp_wg_want_handshake(kdp_wg_device *device, kdp_wg_peer *peer, uint64_t boot) {
-  if (kdp_wg_attempt_runs(peer) || !device->identity.present || !kdp_wg_peer_has_endpoint(peer)) return;
+  if (kdp_wg_attempt_runs(peer) || device->down || !device->identity.present || !kdp_wg_peer_has_endpoint(peer)) return;
   kdp_wg_timers_attempt_begun(device, peer, boot);
   if (sent_too_lately(peer, boot))
     kdp_wg_timers_retransmit_after(device, peer, peer->handshake_sent);
@@ -272,8 +272,7 @@ static kdp_status take_response(kdp_wg_device *device, const kdp_packet *packet,
     kdp_wg_authenticated(device, peer, path, now);
     kdp_wg_session_add(device, peer, &keys, true, local_index, kdp_load_le32(message->sender), now);
     /* The responder waits for a packet before it sends: whatever is staged, or else an empty one, at once. */
-    peer->keepalive_owed = true;
-    kdp_wg_work_add(device, peer, KDP_WG_WORK_FLUSH);
+    kdp_wg_owe_keepalive(device, peer);
   }
   kdp_wipe(&keys, sizeof keys);
   return status;

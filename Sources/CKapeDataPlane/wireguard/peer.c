@@ -17,7 +17,6 @@ void kdp_wg_peer_set_path(kdp_wg_peer *peer, const kdp_path *path) {
   bool moved = path->remote.family != peer->path.remote.family ||
                memcmp(path->remote.bytes, peer->path.remote.bytes, sizeof path->remote.bytes) != 0;
   peer->path = *path;
-  peer->path.local.port = 0;
   peer->path_call = 0;
   if (moved) peer->path_mtu = 0;
 }

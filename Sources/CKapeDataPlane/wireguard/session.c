@@ -62,6 +62,9 @@ void kdp_wg_session_confirm(kdp_wg_device *device, kdp_wg_peer *peer, const kdp_
   peer->previous = peer->current;
   peer->current = peer->next;
   peer->next = NULL;
+  /* An initiation of ours that is still under way has become pointless; its answer, held back by someone, must not put
+     a session into use later that the other end has forgotten. */
+  kdp_wg_handshake_clear(device, peer);
   current_changed(device, peer, now);
   if (peer->staged.count > 0) kdp_wg_work_add(device, peer, KDP_WG_WORK_FLUSH);
 }
@@ -75,6 +78,18 @@ void kdp_wg_session_clear(kdp_wg_device *device, kdp_wg_peer *peer, kdp_status w
     peer->connected = false;
     kdp_wg_tell_simple(device, KDP_EVENT_DISCONNECTED, peer, why, 0, now);
   }
+}
+
+void kdp_wg_peer_stop(kdp_wg_device *device, kdp_wg_peer *peer, kdp_now now) {
+  kdp_wg_session_clear(device, peer, KDP_CLOSED, now);
+  kdp_wg_handshake_clear(device, peer);
+  kdp_wg_timers_stop(device, peer);
+  kdp_wg_work_remove(device, peer, KDP_WG_WORK_INITIATE);
+  kdp_wg_work_remove(device, peer, KDP_WG_WORK_FLUSH);
+  kdp_wg_count(device, KDP_STAGED_DROPPED, kdp_wg_staging_drop_all(&device->staging, &peer->staged));
+  peer->keepalive_owed = false;
+  peer->handshake_sent = 0;
+  peer->attempts = peer->unanswered = 0;
 }
 
 void kdp_wg_handshake_clear(kdp_wg_device *device, kdp_wg_peer *peer) {

@@ -137,11 +137,6 @@ static void give_up(kdp_wg_device *device, kdp_wg_peer *peer, kdp_out *out, kdp_
   peer->attempts = 0;
 }
 
-static void owe_keepalive(kdp_wg_device *device, kdp_wg_peer *peer) {
-  peer->keepalive_owed = true;
-  kdp_wg_work_add(device, peer, KDP_WG_WORK_FLUSH);
-}
-
 static void session_end(kdp_wg_device *device, kdp_wg_peer *peer, kdp_now now) {
   if (!peer->connected) return;
   peer->connected = false;
@@ -161,10 +156,10 @@ static void fire(kdp_wg_device *device, kdp_wg_peer *peer, kdp_wg_timer timer, k
     kdp_wg_peer_clear_source(peer);
     kdp_wg_want_handshake(device, peer, now.boot);
     break;
-  case KDP_WG_TIMER_KEEPALIVE: owe_keepalive(device, peer); break;
+  case KDP_WG_TIMER_KEEPALIVE: kdp_wg_owe_keepalive(device, peer); break;
   case KDP_WG_TIMER_PERSISTENT_KEEPALIVE:
-    if (!kdp_wg_peer_has_endpoint(peer)) break; /* a packet that comes from it starts the timer again */
-    owe_keepalive(device, peer);
+    if (device->down || !kdp_wg_peer_has_endpoint(peer)) break; /* the first packet either way starts it again */
+    kdp_wg_owe_keepalive(device, peer);
     peer->timer[timer] = now.boot + peer->keepalive_interval;
     break;
   case KDP_WG_TIMER_COUNT: break;

@@ -12,15 +12,16 @@ enum {
   KDP_WG_DEFAULT_PEERS = 1 << 20,
 
   /* About 100 us each on a small machine, so a call stays under 4 ms while a thousand peers come back
-     (handshake_test: a_call_does_no_more_handshakes_than_its_budget). */
+     (wireguard_handshake_test: a_call_does_no_more_handshakes_than_its_budget). */
   KDP_WG_DEFAULT_HANDSHAKES_PER_CALL = 32,
 
   /* Handshake messages read in one round that mean load. A round is what one wake-up of the I/O layer reads; an
-     ordinary device sees one or two (handshake_test: load_begins_with_the_32nd_message_of_a_round). */
+     ordinary device sees one or two (wireguard_handshake_test:
+     load_begins_with_the_32nd_message_of_a_round_and_is_kept_up_for_a_second). */
   KDP_WG_LOAD_MESSAGES = 32,
 
   /* One staging slot holds a full packet of an ordinary MTU; larger packets take a chain. 512 slots are 1 MiB, of which
-     only what was ever used is resident (staging_test). */
+     only what was ever used is resident (wireguard_tables_test). */
   KDP_WG_STAGING_SLOT_SIZE = 2048,
   KDP_WG_DEFAULT_STAGED_PACKETS = 512,
   KDP_WG_STAGED_PER_PEER = 128, /* as in the kernel */
@@ -29,7 +30,7 @@ enum {
   KDP_WG_RATE_PER_SECOND = 20,
   KDP_WG_RATE_BURST = 5,
   /* Sources at once: 512 sets of 8 ways, 96 KiB, which bounds the memory; a set full of busy sources refuses further
-     ones (ratelimit_test). */
+     ones (wireguard_tables_test). */
   KDP_WG_RATE_SETS = 512,
   KDP_WG_RATE_WAYS = 8,
 

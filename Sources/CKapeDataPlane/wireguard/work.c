@@ -40,6 +40,11 @@ void kdp_wg_work_remove(kdp_wg_device *device, kdp_wg_peer *peer, enum kdp_wg_wo
     list->last = link->before;
 }
 
+void kdp_wg_owe_keepalive(kdp_wg_device *device, kdp_wg_peer *peer) {
+  peer->keepalive_owed = true;
+  kdp_wg_work_add(device, peer, KDP_WG_WORK_FLUSH);
+}
+
 /* False: what comes behind has to wait as well. */
 static bool done(kdp_wg_device *device, kdp_status status, kdp_now now) {
   if (status == KDP_OUT_FULL) device->out_blocked = true;

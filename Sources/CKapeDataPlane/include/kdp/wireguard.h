@@ -1,5 +1,21 @@
 /* kdp/wireguard.h: the WireGuard engine and what can be configured of it. Protocol: "WireGuard: Next Generation Kernel
-   Network Tunnel", Jason A. Donenfeld, revision of 2020-06-01 ("the paper" below). */
+   Network Tunnel", Jason A. Donenfeld, revision of 2020-06-01 ("the paper" below). Where the paper leaves something
+   open the engine does what the kernel's implementation does.
+
+   What it makes of the contract in engine.h:
+   - A path's `link` is that of the packet that it was learnt from, and 0 for a configured endpoint: one socket for each
+     family, whatever its number. Datagrams leave without KDP_DF: the host may fragment them.
+   - kdp_engine_link_down with error 0 means that the interface was taken down: sessions end, as in the kernel, and
+   nothing is begun until kdp_engine_link_up; then peers with a keepalive begin at once. With another error only the
+   source addresses learnt on that link are forgotten.
+   - REBIND (an action, and an event): after three unanswered initiations in a row of one peer, if no peer was heard
+   since the first of them; then not again before an authenticated packet or 30 s, doubling up to 5 min. With a fixed
+   port there is the event only, with status UNSUPPORTED.
+   - RESOLVE (an action, and an event): with the third unanswered initiation in a row, with every further one, and when
+   an attempt is given up, but at most once in 30 s for each peer.
+   - limits: `peers` (default 2^20), `staged_packets` (512 slots of 2 KiB; a larger packet takes several),
+     `handshakes_per_call` (32), `lanes` (1, more are refused for now). `links`, `handshakes` and `stream_frame_bytes`
+   have no meaning here: the state of a handshake is part of its peer. */
 #ifndef KDP_WIREGUARD_H
 #define KDP_WIREGUARD_H
 
@@ -33,7 +49,9 @@ kdp_status kdp_wireguard_create(const kdp_wireguard_config *config, const kdp_li
 enum kdp_wireguard_device_fields {
   KDP_WIREGUARD_SET_PRIVATE_KEY =
       1 << 0, /* all zero: removes it. Ends every session; a peer with the same public key is removed */
-  KDP_WIREGUARD_REPLACE_PEERS = 1 << 1, /* removes every peer that is not in the list */
+  /* Removes every peer that is not in the list (as one to be there: neither to be removed nor only to be updated). One
+     that is keeps its session and its endpoint; its prefixes, preshared key and keepalive are as for a new peer. */
+  KDP_WIREGUARD_REPLACE_PEERS = 1 << 1,
   KDP_WIREGUARD_SET_FIXED_PORT = 1 << 2
 };
 
