@@ -75,7 +75,8 @@ static void check_sums(const uint8_t *bytes, size_t size, size_t cut) {
   cut = size == 0 ? 0 : cut % (size + 1) & ~(size_t)1; /* only the last piece may be odd */
   uint8_t *copy = malloc(size);
   uint64_t sum = kdp_checksum_add(kdp_checksum_add(0, bytes, cut), bytes + cut, size - cut);
-  uint64_t copied = kdp_checksum_copy_add(kdp_checksum_copy_add(0, copy, bytes, cut), copy + cut, bytes + cut, size - cut);
+  uint64_t copied =
+      kdp_checksum_copy_add(kdp_checksum_copy_add(0, copy, bytes, cut), copy + cut, bytes + cut, size - cut);
   CHECK(size == 0 || memcmp(copy, bytes, size) == 0);
   uint16_t wanted = packet_sum(bytes, size, 0), got = kdp_checksum_fold(sum), got_copied = kdp_checksum_fold(copied);
   CHECK(kdp_load_be16(&got) == wanted && kdp_load_be16(&got_copied) == wanted);
