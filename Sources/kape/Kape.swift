@@ -50,6 +50,7 @@ struct Kape {
     let rows = commands.map { command in
       "  " + command.name + String(repeating: " ", count: width - command.name.count + 2) + command.summary + "\n"
     }
-    return "usage: kape COMMAND [ARGUMENTS]\n\n" + rows.joined() + "\n'kape COMMAND --help' says more; 'kape --version [--verbose]' tells what it runs on.\n"
+    return "usage: kape COMMAND [ARGUMENTS]\n\n" + rows.joined()
+      + "\n'kape COMMAND --help' says more; 'kape --version [--verbose]' tells what it runs on.\n"
   }
 }

@@ -41,7 +41,7 @@ package final class LinkMonitor: Sendable {
   package func next(_ reactor: Reactor) async throws -> [LinkChange] {
     while true {
       try await reactor.readable(socket.raw)
-      let changes = try receive()
+      let changes = try receive().get()
       if !changes.isEmpty { return changes }
     }
   }
@@ -57,7 +57,7 @@ package final class LinkMonitor: Sendable {
     }
   }
 
-  private func receive() throws(SystemError) -> [LinkChange] {
+  private func receive() -> Result<[LinkChange], SystemError> {
     // The kernel cuts its datagrams to 32 KiB at most; one about a link is about 1.5 KiB.
     let capacity = 32 * 1024
     var failure: SystemError?
@@ -75,8 +75,8 @@ package final class LinkMonitor: Sendable {
       }
       changes = linkChanges(in: UnsafeRawBufferPointer(rebasing: buffer[..<size]), index: index)
     }
-    if let failure { throw failure }
-    return changes
+    if let failure { return .failure(failure) }
+    return .success(changes)
   }
 }
 

@@ -15,7 +15,8 @@ package final class TerminationSignals: Sendable {
       var action = sigaction()
       guard sigaction(number, nil, &action) == 0 else { throw SystemError("sigaction") }
       // Who started us with nohup means it.
-      if number == SIGHUP, unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self) == Self.ignored { continue }
+      let handler = unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self)
+      if number == SIGHUP && handler == Self.ignored { continue }
       action = sigaction()
       action.__sigaction_handler.sa_handler = noteSignal
       action.sa_flags = SA_RESTART

@@ -72,7 +72,7 @@ final class PeerChunk: @unchecked Sendable {
 
   /// The peers in order, each with the prefixes that this chunk has of it. When the chunk `continuesPeer`, the first has
   /// been told of before.
-  func forEach(_ body: (WireGuardPeerStatus) -> Void) {
+  func visit(_ body: (WireGuardPeerStatus) -> Void) {
     var start = 0
     for index in 0..<count {
       let end = start + prefixCounts[index]

@@ -207,7 +207,7 @@ package actor WireGuardDevice {
     var keys: [PublicKey] = []
     var chunks = peerChunks()
     while let chunk = try await chunks.next() {
-      chunk.forEach { peer in
+      chunk.visit { peer in
         if !(chunk.continuesPeer && peer.publicKey == keys.last) { keys.append(peer.publicKey) }
       }
     }

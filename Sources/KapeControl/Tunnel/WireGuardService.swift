@@ -116,26 +116,32 @@ package final class WireGuardService: Sendable {
 
   private func followLink() async throws -> Ending {
     while true {
-      let monitor: LinkMonitor
-      do throws(SystemError) {
-        monitor = try device.tun.monitor()
-      } catch {
-        if !device.tun.isAttached { return .interfaceGone }
+      switch monitor() {
+      case .success(let monitor): try await follow(monitor)
+      case .failure(let error):
+        guard device.tun.isAttached else { return .interfaceGone }
         // In a namespace that we may not enter: look at it now and then.
         log.error("link_not_followed", ["error": error.description])
         return try await pollLink()
       }
-      var isThere = true
-      while isThere {
-        for change in try await monitor.next(reactor) {
-          switch change {
-          case .state(let state): await follow(state)
-          case .gone: isThere = false
-          }
+      guard device.tun.isAttached else { return .interfaceGone }
+      log.verbose("interface_moved")
+    }
+  }
+
+  private func monitor() -> Result<LinkMonitor, SystemError> {
+    do throws(SystemError) { return .success(try device.tun.monitor()) } catch { return .failure(error) }
+  }
+
+  /// Until the interface is gone from where the monitor looks.
+  private func follow(_ monitor: LinkMonitor) async throws {
+    while true {
+      for change in try await monitor.next(reactor) {
+        switch change {
+        case .state(let state): await follow(state)
+        case .gone: return
         }
       }
-      if !device.tun.isAttached { return .interfaceGone }
-      log.verbose("interface_moved")
     }
   }
 
@@ -148,17 +154,15 @@ package final class WireGuardService: Sendable {
   }
 
   private func follow(_ state: LinkState) async {
-    do throws(TunnelError) {
-      try await device.setInsideMTU(state.mtu)
-    } catch { log.error("mtu", ["error": error.description]) }
+    do { try await device.setInsideMTU(state.mtu) } catch { log.error("mtu", ["error": "\(error)"]) }
     await follow(isUp: state.isUp)
   }
 
   private func follow(isUp: Bool) async {
-    do throws(TunnelError) {
+    do {
       if try await device.follow(up: isUp) { log.verbose(isUp ? "up" : "down") }
     } catch {
-      log.error("up", ["error": error.description])
+      log.error("up", ["error": "\(error)"])
     }
   }
 
@@ -272,7 +276,7 @@ private actor PeerNames {
     var names: [UInt64: String] = [:]
     var chunks = device.peerChunks()
     while let chunk = try? await chunks.next() {
-      chunk.forEach { peer in
+      chunk.visit { peer in
         let text = peer.publicKey.base64
         names[peer.id] = text.prefix(4) + ".." + text.suffix(5)
       }

@@ -106,7 +106,7 @@ package final class ConfigurationServer: Sendable {
       WireGuardUAPIResponse.append(try await device.interface(), to: &buffer)
       var chunks = device.peerChunks()
       while let chunk = try await chunks.next() {
-        chunk.forEach { peer in
+        chunk.visit { peer in
           if chunk.continuesPeer && peer.id == chunk.firstPeer {
             for prefix in peer.allowedIPs { WireGuardUAPIResponse.append(prefix, to: &buffer) }
           } else {
