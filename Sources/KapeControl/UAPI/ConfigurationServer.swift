@@ -5,8 +5,9 @@ import Synchronization
 
 /// Serves WireGuard's configuration protocol to several clients at once. One that is slow holds up nobody but itself.
 package final class ConfigurationServer: Sendable {
-  /// Most clients at once; for one more, the one that has been idle longest has to go.
+  /// Most clients at once. More wait to be accepted; for them, who has been idle for `idleTime` has to go.
   static let clientLimit = 64
+  static let idleTime: UInt64 = 5_000_000_000
   /// A client that does not take its answer, or does not end what it began, is left after that time.
   static let patience = Duration.seconds(30)
   /// Most bytes of one transaction that is not complete: about 300,000 peers.
@@ -30,6 +31,7 @@ package final class ConfigurationServer: Sendable {
     try await withThrowingDiscardingTaskGroup { group in
       defer { group.cancelAll() }
       while true {
+        while !clients.withLock({ $0.makeRoom() }) { try await Task.sleep(for: .milliseconds(20)) }
         let client: Int32
         do {
           client = try await socket.accept(reactor)
@@ -175,11 +177,16 @@ private struct ClientTable {
   private var clients: [Int: Client] = [:]
   private var nextIdentifier = 0
 
+  /// Whether there is room for one more; where there is none, ends the one that has been idle longest.
+  func makeRoom() -> Bool {
+    if clients.count < ConfigurationServer.clientLimit { return true }
+    let now = monotonicNow()
+    let idle = clients.values.filter { !$0.isBusy && now - $0.since >= ConfigurationServer.idleTime }
+    if let oldest = idle.min(by: { $0.since < $1.since }) { shutdown(oldest.descriptor, Int32(SHUT_RDWR)) }
+    return false
+  }
+
   mutating func add(_ descriptor: Int32) -> Int {
-    if clients.count >= ConfigurationServer.clientLimit {
-      let idle = clients.values.filter { !$0.isBusy }.min { $0.since < $1.since }
-      if let idle { shutdown(idle.descriptor, Int32(SHUT_RDWR)) }
-    }
     nextIdentifier += 1
     clients[nextIdentifier] = Client(descriptor: descriptor, isBusy: false, since: monotonicNow())
     return nextIdentifier
