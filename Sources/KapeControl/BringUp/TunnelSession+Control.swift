@@ -87,7 +87,7 @@ extension TunnelSession {
     var peers: [WireGuardPeerStatus] = []
     var chunks = service.device.peerChunks()
     while let chunk = try? await chunks.next() {
-      chunk.forEach { peer in
+      chunk.visit { peer in
         if let last = peers.indices.last, peers[last].id == peer.id {
           peers[last].allowedIPs += peer.allowedIPs
         } else {

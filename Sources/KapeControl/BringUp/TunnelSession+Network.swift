@@ -37,7 +37,7 @@ extension TunnelSession {
     var found: WireGuardPeerStatus?
     var chunks = service.device.peerChunks()
     while found == nil, let chunk = try? await chunks.next() {
-      chunk.forEach { if $0.id == id { found = $0 } }
+      chunk.visit { if $0.id == id { found = $0 } }
     }
     return found
   }
@@ -96,7 +96,7 @@ extension TunnelSession {
     var found: SocketAddress?
     var chunks = service.device.peerChunks()
     while found == nil, let chunk = try? await chunks.next() {
-      chunk.forEach { if $0.publicKey == key { found = $0.endpoint } }
+      chunk.visit { if $0.publicKey == key { found = $0.endpoint } }
     }
     return found
   }
@@ -160,7 +160,7 @@ extension TunnelSession {
     var endpoints: [SocketAddress] = []
     var chunks = service.device.peerChunks()
     while endpoints.count < 64, let chunk = try? await chunks.next() {
-      chunk.forEach { if let endpoint = $0.endpoint { endpoints.append(endpoint) } }
+      chunk.visit { if let endpoint = $0.endpoint { endpoints.append(endpoint) } }
     }
     let mark = await firewallMark()
     do {

@@ -202,8 +202,9 @@ package final class WireGuardService: Sendable {
     } catch {
       switch error {
       case .busy:
-        let holder = ConfigurationSocket.holder(of: request.interface) ?? SocketHolder.ofTun(named: request.interface)
-        throw .inUse("\(request.interface) is held by " + (holder?.description ?? "another process"))
+        throw .inUse(
+          "\(request.interface) is held by "
+            + text(of: ConfigurationSocket.holder(of: request.interface), request.interface))
       case .system(let error):
         if error.code == EINVAL, if_nametoindex(request.interface) != 0 {
           throw .inUse("there is an interface \(request.interface) already, and it is no TUN that we could serve")
@@ -222,11 +223,15 @@ package final class WireGuardService: Sendable {
     } catch {
       switch error {
       case .inUse(let holder):
-        throw .inUse(
-          ConfigurationSocket.path(of: tun.name) + " is held by " + (holder?.description ?? "another process"))
+        throw .inUse(ConfigurationSocket.path(of: tun.name) + " is held by " + text(of: holder, tun.name))
       case .system(let error): throw failure(error)
       }
     }
+  }
+
+  private static func text(of holder: SocketHolder?, _ interface: String) -> String {
+    if let holder, holder.isAlive { return holder.description }
+    return SocketHolder.ofTun(named: interface)?.description ?? "another process"
   }
 
   private static func failure(_ error: SystemError) -> Failure {

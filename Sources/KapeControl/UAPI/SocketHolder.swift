@@ -18,6 +18,9 @@ package struct SocketHolder: Equatable, Sendable, CustomStringConvertible {
     command.isEmpty ? "process \(processIdentifier)" : "process \(processIdentifier) (\(command))"
   }
 
+  /// Whether it runs still. A socket may have been opened by a process that handed it on and ended.
+  package var isAlive: Bool { kill(processIdentifier, 0) == 0 || errno == EPERM }
+
   /// Who listens behind a connected socket (SO_PEERCRED).
   static func behind(_ descriptor: borrowing Descriptor) -> SocketHolder? {
     var credentials = clinux_credentials()
