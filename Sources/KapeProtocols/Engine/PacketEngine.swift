@@ -125,6 +125,28 @@ extension PacketEngine where Self: ~Copyable {
     handle.passEventsOn()
   }
 
+  /// A socket or connection is there. Engines over datagrams need not be told.
+  public mutating func linkUp(
+    _ link: UInt32, isStream: Bool, path: PacketPath, into output: inout EngineOutput, now: EngineTime
+  ) {
+    var path = path.dataPlane
+    kdp_engine_link_up(
+      handle.lane, link, isStream ? KDP_LINK_STREAM : KDP_LINK_DATAGRAM, &path, output.out, now.dataPlane)
+    handle.passEventsOn()
+  }
+
+  /// A stream takes so many bytes more: an engine seals only what finds room.
+  public mutating func linkRoom(_ link: UInt32, bytes: Int, into output: inout EngineOutput, now: EngineTime) {
+    kdp_engine_link_room(handle.lane, link, max(0, bytes), output.out, now.dataPlane)
+    handle.passEventsOn()
+  }
+
+  /// It is gone; `error` is the system's number, 0: closed in order.
+  public mutating func linkDown(_ link: UInt32, error: Int32 = 0, into output: inout EngineOutput, now: EngineTime) {
+    kdp_engine_link_down(handle.lane, link, error, output.out, now.dataPlane)
+    handle.passEventsOn()
+  }
+
   /// The largest IP packet that goes by a path; nil: not known any more.
   public mutating func setPathMTU(_ bytes: UInt16?, of path: PacketPath, now: EngineTime) {
     var path = path.dataPlane

@@ -327,4 +327,66 @@ private let second: UInt64 = 1_000_000_000
       #expect(Array(answer[20..<22]) == [3, 4])
     }
   }
+
+  /// A source address learnt on a link is not used once the link is gone; the session goes on.
+  @Test func aLinkThatGoesTakesItsLocalAddressesAlong() throws {
+    let pool = try PacketPool()
+    try Self.pair(pool) { a, b in
+      let now = EngineNode.start
+      let local = SocketAddress(IPAddress(ipv4: 192, 0, 2, 77), port: 0)
+      a.send(ipPacket(from: "10.0.0.1", to: "10.0.0.2", size: 20), now: now)
+      let path = PacketPath(link: 3, remote: a.address, local: local, interfaceIndex: 5)
+      for _ in 0..<2 {
+        a.output.moveWire(to: &b.incoming) { _ in PacketAttributes(path: path) }
+        b.engine.outside(&b.incoming, into: &b.output, now: now)
+        _ = b.passWire(to: &a, now: now)
+      }
+      func paths(_ node: inout EngineNode) -> [PacketPath?] {
+        var result: [PacketPath?] = []
+        node.send(ipPacket(from: "10.0.0.2", to: "10.0.0.1", size: 20), now: now)
+        node.output.forEachWirePacket { _, attributes in result.append(attributes.path) }
+        node.output.removeAll()
+        return result
+      }
+      let before = paths(&b)
+      #expect(before == [path])
+      b.engine.linkDown(3, into: &b.output, now: now)
+      b.engine.linkUp(4, isStream: false, path: path, into: &b.output, now: now)
+      b.engine.linkRoom(4, bytes: 1000, into: &b.output, now: now)
+      let after = paths(&b)
+      #expect(after.count == 1)
+      #expect(after.first??.remote == a.address)
+      #expect(after.first??.local == nil)
+      #expect(after.first??.interfaceIndex == 0)
+    }
+  }
+
+  @Test func aPeerConfiguredBeforeThePrivateKeyExists() throws {
+    let pool = try PacketPool()
+    var node = try EngineNode(1, pool: pool)
+    let now = EngineNode.start
+    let publicKey = try #require(PublicKey(base64: TestKeys.bPublic))
+    var change = WireGuardInterfaceChange()
+    change.peers = [WireGuardPeerChange(publicKey: publicKey)]
+    change.peers[0].endpoint = SocketAddress(IPAddress(ipv4: 192, 0, 2, 10), port: 51820)
+    change.peers[0].allowedIPs = [.init(try #require(IPPrefix("10.77.0.0/16")))]
+    try node.engine.apply(change, into: &node.output, now: now)
+    let peer = node.engine.peer(publicKey)
+    #expect(peer?.endpoint?.description == "192.0.2.10:51820")
+    #expect(peer?.hasSession == false)
+
+    let packet = ipPacket(from: "10.77.0.1", to: "10.77.0.9", size: 40)
+    node.send(packet, now: now)
+    #expect(node.output.wireCount == 0)
+    #expect(node.engine.statistics.statuses[.noKey] ?? 0 > 0)
+    node.output.removeAll()
+
+    var key = WireGuardInterfaceChange()
+    key.privateKey = PrivateKey(base64: TestKeys.aPrivate)
+    try node.engine.apply(key, into: &node.output, now: now)
+    node.send(packet, now: now)
+    #expect(node.output.wireCount == 1)
+    node.output.forEachWirePacket { bytes, _ in #expect(bytes.byteCount == 148) }
+    #expect(node.engine.statistics.handshakeTries == 1)
+  }
 }
