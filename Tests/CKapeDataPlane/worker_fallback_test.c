@@ -353,6 +353,40 @@ static void an_interface_that_is_down_costs_its_packets_only(void **state) {
   rig_close(&r);
 }
 
+/* ---- io_uring ---- */
+
+static void a_refused_io_uring_becomes_epoll_and_says_so_once(void **state) {
+  (void)state;
+  const int errors[] = {EPERM, ENOSYS};
+  for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++) {
+    kernel_faults_clear();
+    faults.uring = errors[i];
+    rig r;
+    rig_open(&r, false, (kdp_worker_config){.backend = KDP_BACKEND_URING});
+    rig_start(&r);
+    assert_int_equal(kdp_worker_backend(r.worker), KDP_BACKEND_EPOLL);
+    kdp_event event;
+    assert_true(rig_event(&r, KDP_EVENT_FALLBACK, &event));
+    assert_int_equal(event.value, KDP_FALLBACK_NO_URING);
+    one_batch(&r, 0);
+    assert_int_equal(count_events(&r, KDP_EVENT_FALLBACK), 0);
+    assert_true(kdp_worker_active_fallbacks(r.worker) & KDP_FALLBACK_NO_URING);
+    rig_close(&r);
+  }
+}
+
+static void io_uring_can_be_ruled_out(void **state) {
+  (void)state;
+  kernel_faults_clear();
+  rig r;
+  rig_open(&r, false, (kdp_worker_config){.backend = KDP_BACKEND_URING, .fallbacks = KDP_FALLBACK_NO_URING});
+  rig_start(&r);
+  assert_int_equal(kdp_worker_backend(r.worker), KDP_BACKEND_EPOLL);
+  one_batch(&r, 0);
+  assert_int_equal(count_events(&r, KDP_EVENT_FALLBACK), 0); /* it was asked for */
+  rig_close(&r);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(eio_turns_segmentation_off_and_loses_nothing),
@@ -368,6 +402,8 @@ int main(void) {
       cmocka_unit_test(a_refused_joined_write_is_written_singly),
       cmocka_unit_test(a_full_tun_makes_the_packets_wait),
       cmocka_unit_test(an_interface_that_is_down_costs_its_packets_only),
+      cmocka_unit_test(a_refused_io_uring_becomes_epoll_and_says_so_once),
+      cmocka_unit_test(io_uring_can_be_ruled_out),
   };
   return rig_run_with_each_backend("worker fallbacks", tests, sizeof tests / sizeof tests[0]);
 }

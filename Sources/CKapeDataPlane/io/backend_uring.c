@@ -48,6 +48,7 @@ typedef struct provided {
   struct io_uring_buf_ring *ring;
   uint32_t entries;
   uint32_t in_kernel, wanted;
+  bool large; /* what came last */
 } provided;
 
 struct kdp_uring {
@@ -162,12 +163,13 @@ static void close_backend(kdp_worker *worker) {
 /* ---- Completions ---- */
 
 static void note_size(provided *buffers, uint32_t size, uint32_t least) {
-  if (size > LARGE) buffers->wanted = least;
+  buffers->large = size > LARGE;
+  if (buffers->large) buffers->wanted = least;
 }
 
 /* All buffers were used up: more of them, unless they are large ones. */
 static void note_exhausted(provided *buffers) {
-  if (buffers->wanted < buffers->entries) buffers->wanted *= 2;
+  if (!buffers->large && buffers->wanted < buffers->entries) buffers->wanted *= 2;
 }
 
 static void complete_read(kdp_uring *uring, const struct io_uring_cqe *cqe) {

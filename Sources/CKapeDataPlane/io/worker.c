@@ -68,14 +68,17 @@ static kdp_status open_backend(kdp_worker *worker, const kdp_backend_ops *backen
 }
 
 static kdp_status choose_backend(kdp_worker *worker, kdp_backend wanted) {
-  switch (wanted) {
-  case KDP_BACKEND_EPOLL: return open_backend(worker, &kdp_backend_epoll);
-  case KDP_BACKEND_URING: return open_backend(worker, &kdp_backend_uring);
-  case KDP_BACKEND_AUTO: break;
+  if (wanted == KDP_BACKEND_URING) {
+    kdp_status status = open_backend(worker, &kdp_backend_uring);
+    if (status != KDP_UNSUPPORTED) return status;
+    kdp_worker_fall_back(worker, KDP_FALLBACK_NO_URING, NULL);
   }
-  if (open_backend(worker, &kdp_backend_uring) == KDP_OK) return KDP_OK;
-  kdp_worker_fall_back(worker, KDP_FALLBACK_NO_URING, NULL);
   return open_backend(worker, &kdp_backend_epoll);
+}
+
+static void limit_gso(kdp_worker *worker) {
+  kdp_room room = kdp_engine_room(worker->engine, NULL);
+  kdp_tun_limit_gso(&worker->tun, room.inside_mtu, room.growth);
 }
 
 static kdp_status fill(kdp_worker *worker, const kdp_worker_config *config) {
@@ -118,8 +121,7 @@ static kdp_status fill(kdp_worker *worker, const kdp_worker_config *config) {
                              .no_segment = (config->fallbacks & KDP_FALLBACK_NO_UDP_SEGMENT) != 0};
   status = kdp_worker_bind(worker, &options);
   if (status != KDP_OK) return status;
-  kdp_room room = kdp_engine_room(worker->engine, NULL);
-  kdp_tun_limit_gso(&worker->tun, room.inside_mtu, room.growth);
+  limit_gso(worker);
   return KDP_OK;
 }
 
@@ -316,4 +318,9 @@ kdp_status kdp_worker_set_up(kdp_worker *worker, bool up) {
   worker->up = true;
   kdp_engine_link_up(worker->lane, worker->link, KDP_LINK_DATAGRAM, &path, worker->out, worker->now);
   return KDP_OK;
+}
+
+void kdp_worker_set_inside_mtu(kdp_worker *worker, uint16_t bytes) {
+  kdp_engine_set_inside_mtu(worker->engine, bytes);
+  limit_gso(worker);
 }

@@ -78,7 +78,7 @@ package actor WireGuardDevice {
 
   package func setInsideMTU(_ mtu: Int) async throws(TunnelError) {
     try await worker.perform { lane in
-      kdp_engine_set_inside_mtu(lane.engine, UInt16(clamping: mtu))
+      kdp_worker_set_inside_mtu(lane.worker, UInt16(clamping: mtu))
       return .success(())
     }
   }

@@ -15,6 +15,7 @@ kernel_faults faults;
 void kernel_faults_clear(void) {
   faults.segmented_send = faults.segment_largest = faults.segments_most = faults.send = faults.send_times = 0;
   faults.source = faults.joined_write = faults.joined_type = faults.write = faults.write_times = 0;
+  faults.uring = 0;
   faults.write_fd = -1;
   faults.segmented_tries = faults.send_faults = faults.write_faults = 0;
 }

@@ -19,6 +19,7 @@ typedef struct kernel_faults {
   _Atomic(int) write; /* errno of the next `write_times` TUN writes */
   _Atomic(int) write_times;
   _Atomic(int) write_fd; /* the TUN; other descriptors are left alone */
+  _Atomic(int) uring;    /* errno of making an io_uring */
   /* Seen. */
   _Atomic(int) segmented_tries, send_faults, write_faults;
 } kernel_faults;

@@ -77,4 +77,10 @@ int io_uring_submit_and_get_events(struct io_uring *ring) {
   kernel_faults_exchange(ring);
   return next(ring);
 }
+
+int io_uring_queue_init_params(unsigned entries, struct io_uring *ring, struct io_uring_params *parameters) {
+  int (*next)(unsigned, struct io_uring *, struct io_uring_params *);
+  *(void **)&next = dlsym(RTLD_NEXT, "io_uring_queue_init_params");
+  return faults.uring ? -faults.uring : next(entries, ring, parameters);
+}
 #endif

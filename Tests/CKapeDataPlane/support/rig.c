@@ -72,7 +72,7 @@ bool rig_has_uring(void) {
   kdp_host host = kdp_host_default();
   kdp_worker_config config = {.engine = &r.engine.engine, .tun = &r.tun, .backend = KDP_BACKEND_URING};
   kdp_worker *worker = NULL;
-  bool has_it = kdp_worker_create(&config, &host, &worker) == KDP_OK;
+  bool has_it = kdp_worker_create(&config, &host, &worker) == KDP_OK && kdp_worker_backend(worker) == KDP_BACKEND_URING;
   kdp_worker_destroy(worker);
   kdp_worker_destroy(r.worker);
   close(r.tun.fd), close(r.frames), close(r.wire);

@@ -38,6 +38,11 @@ void kdp_tun_close(kdp_tun *tun) KDP_NONNULL;
 
 /* ---- Worker ---- */
 
+/* How a worker talks to the kernel. Both do the same, packet by packet.
+   AUTO is epoll: it costs no more processor time per byte or per packet and less memory on every kernel measured
+   (docs/performance.md). URING needs Linux 6.7 and a kernel that lets us; where it is refused (a container's seccomp
+   filter, kernel.io_uring_disabled) the worker runs on epoll and says so once, by KDP_EVENT_FALLBACK with
+   KDP_FALLBACK_NO_URING. */
 typedef enum kdp_backend { KDP_BACKEND_AUTO, KDP_BACKEND_EPOLL, KDP_BACKEND_URING } kdp_backend;
 
 typedef struct kdp_worker kdp_worker;
@@ -54,8 +59,8 @@ typedef struct kdp_worker_config {
   bool no_ipv4, no_ipv6;
 } kdp_worker_config;
 
-/* Makes the sockets; nothing runs yet. Fails with SYSTEM (errno; EADDRINUSE for a port that is taken), UNSUPPORTED
- * (backend) or NO_MEMORY. */
+/* Makes the sockets; nothing runs yet. Fails with SYSTEM (errno; EADDRINUSE for a port that is taken), INVALID_ARGUMENT
+ * (no such lane) or NO_MEMORY. */
 kdp_status kdp_worker_create(const kdp_worker_config *config, const kdp_host *host,
                              kdp_worker **worker) KDP_MUST_USE KDP_NONNULL;
 /* Runs on the calling thread until kdp_worker_stop. Returns OK, CLOSED when the TUN is gone, or SYSTEM. */
@@ -86,6 +91,10 @@ kdp_status kdp_worker_set_port(kdp_worker *worker, uint16_t listen_port) KDP_MUS
 kdp_status kdp_worker_set_fwmark(kdp_worker *worker, uint32_t fwmark) KDP_MUST_USE KDP_NONNULL;
 /* Interface down: sockets closed, TUN not read; up: bound again. The engine keeps its peers. */
 kdp_status kdp_worker_set_up(kdp_worker *worker, bool up) KDP_MUST_USE KDP_NONNULL;
+
+/* The interface's MTU has changed: told to the engine, and the kernel's super-packets are limited to what, sealed, is one
+ * segmented send. */
+void kdp_worker_set_inside_mtu(kdp_worker *worker, uint16_t bytes) KDP_NONNULL;
 
 /* Any thread: */
 uint16_t kdp_worker_port(const kdp_worker *worker) KDP_NONNULL;
