@@ -30,7 +30,7 @@ final class PeerChunk: @unchecked Sendable {
   }
 
   deinit {
-    wipe(UnsafeMutableRawBufferPointer(peers))
+    SecretMemory.wipe(UnsafeMutableRawBufferPointer(peers))
     peers.deallocate()
     prefixes.deallocate()
   }
@@ -76,30 +76,11 @@ final class PeerChunk: @unchecked Sendable {
     var start = 0
     for index in 0..<count {
       let end = start + prefixCounts[index]
-      if let peer = WireGuardPeerStatus(peers[index], prefixes: UnsafeBufferPointer(rebasing: prefixes[start..<end])) {
+      let allowedIPs = prefixes[start..<end].compactMap { IPPrefix(dataPlane: $0) }
+      if let peer = WireGuardPeerStatus(dataPlane: peers[index], allowedIPs: allowedIPs) {
         body(peer)
       }
       start = end
     }
-  }
-}
-
-extension WireGuardPeerStatus {
-  fileprivate init?(_ info: kdp_wireguard_peer_info, prefixes: UnsafeBufferPointer<kdp_prefix>) {
-    guard let key = withUnsafeBytes(of: info.public_key, { PublicKey(bytes: $0.bytes) }) else { return nil }
-    self.init(publicKey: key)
-    id = info.peer
-    if let key = withUnsafeBytes(of: info.preshared_key, { PresharedKey(bytes: $0.bytes) }), !key.isZero {
-      presharedKey = key
-    }
-    endpoint = SocketAddress(info.endpoint)
-    persistentKeepalive = info.keepalive_seconds
-    lastHandshake = info.handshake_wall
-    receivedBytes = info.received_bytes
-    sentBytes = info.sent_bytes
-    insideReceivedBytes = info.inside_received_bytes
-    insideSentBytes = info.inside_sent_bytes
-    hasSession = info.has_session
-    allowedIPs = prefixes.compactMap { IPPrefix($0) }
   }
 }

@@ -110,7 +110,7 @@ package actor WireGuardDevice {
   private func applyAtOnce(
     _ change: WireGuardInterfaceChange, _ peers: ArraySlice<WireGuardPeerChange>
   ) async throws(TunnelError) {
-    let engineChange = EngineChange(change, withDevice: true, peers: peers)
+    let engineChange = WireGuardDataPlaneChange(change, withDevice: true, peers: peers)
     let port = change.listenPort
     let mark = change.firewallMark
     // A port that was not to be had is tried again when another is asked for.
@@ -143,7 +143,7 @@ package actor WireGuardDevice {
   private func applyPeers(_ peers: [WireGuardPeerChange]) async throws(TunnelError) {
     var rest = peers[...]
     while !rest.isEmpty {
-      let engineChange = EngineChange(
+      let engineChange = WireGuardDataPlaneChange(
         WireGuardInterfaceChange(), withDevice: false, peers: rest.prefix(Self.peersPerCommand))
       rest = rest.dropFirst(Self.peersPerCommand)
       try await worker.perform { lane in applyChange(engineChange, lane) }
@@ -164,7 +164,7 @@ package actor WireGuardDevice {
     try await worker.perform { lane in
       var info = kdp_wireguard_device_info()
       kdp_wireguard_device(lane.engine, &info)
-      defer { withUnsafeMutableBytes(of: &info) { wipe($0) } }
+      defer { withUnsafeMutableBytes(of: &info) { SecretMemory.wipe($0) } }
       return .success(
         WireGuardInterfaceStatus(
           privateKey: info.has_private_key
@@ -177,7 +177,7 @@ package actor WireGuardDevice {
     try await worker.perform { lane in
       var info = kdp_wireguard_device_info()
       kdp_wireguard_device(lane.engine, &info)
-      defer { withUnsafeMutableBytes(of: &info) { wipe($0) } }
+      defer { withUnsafeMutableBytes(of: &info) { SecretMemory.wipe($0) } }
       return .success(Int(info.peer_count))
     }
   }
@@ -257,7 +257,7 @@ private func outcome(_ operation: String, _ status: kdp_status) -> Result<Void, 
   status == KDP_OK ? .success(()) : .failure(TunnelError(operation, status))
 }
 
-private func applyChange(_ change: EngineChange, _ lane: Lane) -> Result<Void, TunnelError> {
+private func applyChange(_ change: WireGuardDataPlaneChange, _ lane: Lane) -> Result<Void, TunnelError> {
   withUnsafePointer(to: change.change) {
     outcome("configuration", kdp_wireguard_apply(lane.engine, $0, lane.out, lane.now))
   }
