@@ -44,4 +44,5 @@ let commands: [any Command.Type] = [
   GenkeyCommand.self,
   PubkeyCommand.self,
   GenpskCommand.self,
+  SelftestCommand.self,
 ]
