@@ -5,6 +5,7 @@
 #include "kdp/engine.h"
 #include "kdp/wireguard.h"
 #ifdef __linux__
+#include "kdp/process.h"
 #include "kdp/worker.h"
 #endif
 #endif

@@ -36,6 +36,9 @@ package actor WireGuardDevice {
     var limits = kdp_limits()
     limits.peers = options.peerLimit
     var engine: UnsafeMutablePointer<kdp_engine>?
+    // What ran to get here, and the self tests of ciphers, each touch megabytes of code that are not needed again.
+    kdp_process_release_clean_pages()
+    defer { kdp_process_release_clean_pages() }
     errno = 0
     let status = withOptionalCString(options.aeadProvider) { provider in
       var config = kdp_wireguard_config()
