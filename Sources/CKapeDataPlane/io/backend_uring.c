@@ -117,6 +117,20 @@ static bool supports_what_it_takes(struct io_uring *ring) {
   return supported;
 }
 
+bool kdp_backend_available(kdp_backend backend) {
+  if (backend != KDP_BACKEND_URING) return true;
+  struct io_uring ring;
+  int error = io_uring_queue_init(2, &ring, IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN);
+  if (error < 0) {
+    errno = -error;
+    return false;
+  }
+  bool supported = supports_what_it_takes(&ring);
+  io_uring_queue_exit(&ring);
+  errno = supported ? 0 : ENOSYS;
+  return supported;
+}
+
 static kdp_status open_backend(kdp_worker *worker) {
   kdp_uring *uring = worker->host.allocate(worker->host.context, sizeof *uring);
   if (!uring) return KDP_NO_MEMORY;

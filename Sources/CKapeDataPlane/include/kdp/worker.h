@@ -45,6 +45,9 @@ void kdp_tun_close(kdp_tun *tun) KDP_NONNULL;
    KDP_FALLBACK_NO_URING. */
 typedef enum kdp_backend { KDP_BACKEND_AUTO, KDP_BACKEND_EPOLL, KDP_BACKEND_URING } kdp_backend;
 
+/* Whether this kernel lets us use it; where not, errno says why (ENOSYS: it is too old). */
+bool kdp_backend_available(kdp_backend backend);
+
 typedef struct kdp_worker kdp_worker;
 
 typedef struct kdp_worker_config {
@@ -92,8 +95,8 @@ kdp_status kdp_worker_set_fwmark(kdp_worker *worker, uint32_t fwmark) KDP_MUST_U
 /* Interface down: sockets closed, TUN not read; up: bound again. The engine keeps its peers. */
 kdp_status kdp_worker_set_up(kdp_worker *worker, bool up) KDP_MUST_USE KDP_NONNULL;
 
-/* The interface's MTU has changed: told to the engine, and the kernel's super-packets are limited to what, sealed, is one
- * segmented send. */
+/* The interface's MTU has changed: told to the engine, and the kernel's super-packets are limited to what, sealed, is
+ * one segmented send. */
 void kdp_worker_set_inside_mtu(kdp_worker *worker, uint16_t bytes) KDP_NONNULL;
 
 /* Any thread: */
