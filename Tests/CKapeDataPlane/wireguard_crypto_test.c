@@ -413,6 +413,29 @@ static void cookies_known_answers(void **state) {
   assert_true(kdp_wg_mac2_valid(&checker, (uint8_t *)&initiation, sizeof initiation, &v4_source, &host, 10));
 }
 
+static void every_byte_of_both_macs_counts(void **state) {
+  (void)state;
+  ends e = make_ends();
+  uint8_t next = 0;
+  kdp_host host = {.context = &next, .random = counting_random};
+  kdp_wg_cookie_checker checker;
+  kdp_wg_cookie_reply reply;
+  kdp_wg_initiation initiation;
+  hex_read(INITIATION, (uint8_t *)&initiation);
+  kdp_wg_cookie_checker_set(&checker, e.b.public_key);
+  kdp_wg_macs_write(&e.to_b, (uint8_t *)&initiation, sizeof initiation, 1);
+  kdp_wg_cookie_reply_create(&checker, initiation.macs.mac1, initiation.sender, &v4_source, &host, 1, &reply);
+  assert_int_equal(kdp_wg_cookie_consume(&e.to_b, e.b.public_key, &reply, 1), KDP_OK);
+  kdp_wg_macs_write(&e.to_b, (uint8_t *)&initiation, sizeof initiation, 1);
+  for (size_t i = 0; i < sizeof initiation; i++) {
+    ((uint8_t *)&initiation)[i] ^= 0x10;
+    bool in_mac2 = i >= offsetof(kdp_wg_initiation, macs.mac2);
+    assert_int_equal(kdp_wg_mac1_valid(&checker, (uint8_t *)&initiation, sizeof initiation), in_mac2);
+    assert_false(kdp_wg_mac2_valid(&checker, (uint8_t *)&initiation, sizeof initiation, &v4_source, &host, 1));
+    ((uint8_t *)&initiation)[i] ^= 0x10;
+  }
+}
+
 static void a_cookie_is_for_one_address_and_port(void **state) {
   (void)state;
   ends e = make_ends();
@@ -532,6 +555,7 @@ int main(void) {
       cmocka_unit_test(no_bit_of_a_handshake_message_may_change),
       cmocka_unit_test(low_order_keys_are_refused),
       cmocka_unit_test(cookies_known_answers),
+      cmocka_unit_test(every_byte_of_both_macs_counts),
       cmocka_unit_test(a_cookie_is_for_one_address_and_port),
       cmocka_unit_test(a_cookie_ends_with_its_time),
       cmocka_unit_test(a_cookie_reply_counts_once_and_only_for_its_message),

@@ -296,6 +296,7 @@ static void after_2_60_messages_a_new_session_is_asked_for(void **state) {
   /* Both roles: the responder, too, and not before REKEY_TIMEOUT after its response. */
   now = node_later(now, 6 * KDP_SECOND);
   kdp_wg_peer *at_b = node_peer_of(b, a);
+  assert_true(KDP_WG_REKEY_AFTER_MESSAGES == UINT64_C(1) << 60);
   at_b->current->send_counter = KDP_WG_REKEY_AFTER_MESSAGES - 1;
   assert_int_equal(node_send_to(b, a, 1, now), KDP_OK);
   assert_int_equal(node_count_sent(b, KDP_WG_INITIATION, NULL), 0);
