@@ -209,6 +209,10 @@ static void replacing_the_peers_keeps_the_sessions_of_those_that_stay(void **sta
   node_connect(a, c, now);
   assert_int_equal(node_set_keepalive(a, b, 25, now), KDP_OK);
   node_forget(a);
+  kdp_wireguard_peer_change preshared = node_peer(b, false, NULL, 0);
+  preshared.fields = KDP_WIREGUARD_PEER_SET_PRESHARED_KEY;
+  preshared.preshared_key[0] = 5;
+  assert_int_equal(apply(a, 0, &preshared, 1), KDP_OK);
   kdp_wireguard_prefix_change prefix = node_prefix(b);
   kdp_wireguard_peer_change changes[] = {node_peer(b, true, &prefix, 1), numbered(9, 0), node_peer(c, false, NULL, 0)};
   changes[2].fields = KDP_WIREGUARD_PEER_UPDATE_ONLY; /* does not keep it */
@@ -223,6 +227,7 @@ static void replacing_the_peers_keeps_the_sessions_of_those_that_stay(void **sta
   kdp_wireguard_peer_info info;
   assert_int_equal(kdp_wireguard_find_peer(a->engine, b->public_key, &info), KDP_OK);
   assert_int_equal(info.keepalive_seconds, 0);
+  assert_int_equal(info.preshared_key[0], 0);
   assert_int_equal(apply(a, KDP_WIREGUARD_REPLACE_PEERS, NULL, 0), KDP_OK);
   assert_int_equal(count_peers(a), 0);
   assert_int_equal(a->device->keys.used, 0);

@@ -357,6 +357,45 @@ static void a_counter_beyond_the_limit_is_refused(void **state) {
   node_free(b);
 }
 
+/* A session that an initiation in the same batch ends is not there any more for what follows. */
+static void a_session_that_ends_within_a_batch_is_gone_for_the_rest_of_it(void **state) {
+  (void)state;
+  node *a = node_make(1, NULL, NULL), *b = node_make(2, NULL, NULL);
+  kdp_now now = node_time(1000);
+  node_connect(a, b, now);
+  uint8_t old[2][64], initiation[148];
+  for (int i = 0; i < 2; i++) {
+    assert_int_equal(node_send_to(a, b, 1, now), KDP_OK);
+    memcpy(old[i], a->sent[i].bytes, 64);
+  }
+  node_forget(a);
+  now = node_later(now, 6 * KDP_SECOND);
+  kdp_wg_want_handshake(a->device, node_peer_of(a, b), now.boot);
+  node_tick(a, now);
+  node_exchange(a, b, now);
+  assert_non_null(node_peer_of(b, a)->previous);
+  now = node_later(now, 6 * KDP_SECOND);
+  kdp_wg_want_handshake(a->device, node_peer_of(a, b), now.boot);
+  node_tick(a, now);
+  memcpy(initiation, a->sent[0].bytes, 148);
+  kdp_packet packets[3];
+  for (int i = 0; i < 3; i++) {
+    const uint8_t *bytes = i == 1 ? initiation : old[i / 2];
+    uint32_t size = i == 1 ? 148 : 64;
+    assert_true(kdp_pool_take_packet(b->pool, 0, size, 0, &packets[i]));
+    memcpy(packets[i].data, bytes, size);
+  }
+  kdp_path path = node_path(b, a);
+  kdp_batch batch = {.packet = packets, .count = 3, .capacity = 3, .path = &path, .path_count = 1};
+  assert_int_equal(kdp_engine_outside(b->lane, &batch, b->out, now), 3);
+  assert_int_equal(packets[0].status, KDP_OK);
+  assert_int_equal(packets[1].status, KDP_OK);
+  assert_int_equal(packets[2].status, KDP_UNKNOWN_SESSION);
+  node_tick(b, now);
+  node_free(a);
+  node_free(b);
+}
+
 /* ---- Replay ---- */
 
 static void a_packet_is_taken_once_and_a_forged_one_moves_nothing(void **state) {
@@ -455,6 +494,7 @@ int main(void) {
       cmocka_unit_test(after_2_60_messages_a_new_session_is_asked_for),
       cmocka_unit_test(the_last_counter_is_never_used),
       cmocka_unit_test(a_counter_beyond_the_limit_is_refused),
+      cmocka_unit_test(a_session_that_ends_within_a_batch_is_gone_for_the_rest_of_it),
       cmocka_unit_test(a_packet_is_taken_once_and_a_forged_one_moves_nothing),
       cmocka_unit_test(two_copies_in_one_batch_are_one_packet),
       cmocka_unit_test(the_window_reaches_8128_back),

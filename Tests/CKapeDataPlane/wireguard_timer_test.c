@@ -483,7 +483,8 @@ static void boot_time_that_goes_back_is_taken_as_standing_still(void **state) {
   kdp_now start = connected(&a, &b), before = node_time(10);
   assert_int_equal(node_send_to(a, b, 1, before), KDP_OK);
   assert_int_equal(node_pass(a, 0, b, before), KDP_OK);
-  assert_true(kdp_engine_deadline(a->lane) > start.boot);
+  assert_int_equal(node_set_keepalive(a, b, 25, before), KDP_OK);
+  assert_int_equal(node_peer_of(a, b)->timer[KDP_WG_TIMER_PERSISTENT_KEEPALIVE], start.boot + SECONDS(25));
   free_both(a, b);
 }
 
@@ -600,6 +601,24 @@ static void a_name_is_looked_up_again_after_three_unanswered_initiations_and_eve
   free_both(a, b);
 }
 
+static void an_answer_begins_the_count_of_unanswered_initiations_anew(void **state) {
+  (void)state;
+  kdp_now start = node_time(1000);
+  node *b = node_make(2, NULL, NULL), *a = node_with_a_silent_peer(b, start);
+  assert_int_equal(node_add_peer(b, a, false, start), KDP_OK);
+  kdp_now now = node_run(a, start, start.boot + SECONDS(11));
+  assert_int_equal(a->sent_count, 3);
+  assert_int_equal(node_pass(a, 2, b, now), KDP_OK);
+  assert_int_equal(node_pass(b, 0, a, now), KDP_OK);
+  now = node_later(now, SECONDS(6));
+  kdp_wg_want_handshake(a->device, node_peer_of(a, b), now.boot);
+  (void)node_run(a, now, now.boot + SECONDS(11)); /* two more, unanswered */
+  assert_int_equal(node_count_sent(a, KDP_WG_INITIATION, NULL), 6);
+  assert_int_equal(node_count_events(a, KDP_EVENT_RESOLVE, NULL), 0);
+  assert_int_equal(node_count_events(a, KDP_EVENT_REBIND, NULL), 0);
+  free_both(a, b);
+}
+
 static void after_a_new_network_peers_in_use_speak_at_once(void **state) {
   (void)state;
   node *a, *b;
@@ -698,6 +717,7 @@ int main(void) {
       cmocka_unit_test(a_fixed_port_stays_and_the_event_says_so),
       cmocka_unit_test(while_another_peer_is_heard_the_port_stays),
       cmocka_unit_test(a_name_is_looked_up_again_after_three_unanswered_initiations_and_every_30_s),
+      cmocka_unit_test(an_answer_begins_the_count_of_unanswered_initiations_anew),
       cmocka_unit_test(after_a_new_network_peers_in_use_speak_at_once),
       cmocka_unit_test(an_interface_taken_down_forgets_its_sessions_and_begins_anew_when_it_is_up),
       cmocka_unit_test(a_link_that_is_lost_takes_only_its_source_addresses_along),

@@ -224,7 +224,7 @@ static void packets_of_equal_size_and_path_are_marked_for_a_segmented_send(void 
   (void)state;
   node *a, *b;
   kdp_now now = connected(&a, &b);
-  static const uint32_t sizes[] = {100, 100, 100, 101, 300, 300, 64};
+  static const uint32_t sizes[] = {100, 100, 100, 101, 300, 300, 300};
   static const bool same[] = {false, true, true, true, false, true, false};
   kdp_packet packets[7];
   uint8_t bytes[400];
@@ -383,9 +383,15 @@ static void staged_packets_of_every_size_survive_the_wait(void **state) {
     bytes[1] = 1;
     assert_int_equal(node_send(a, bytes, sizes[i], now), KDP_OK);
   }
-  node_exchange(a, b, now);
+  assert_int_equal(node_pass(a, 0, b, now), KDP_OK);
+  assert_int_equal(node_pass(b, 0, a, now), KDP_OK);
+  for (uint32_t i = 1; i < a->sent_count; i++) {
+    assert_int_equal(a->sent[i].ecn, 1); /* as it is inside */
+    assert_int_equal(node_pass(a, i, b, now), KDP_OK);
+  }
   assert_int_equal(b->delivered_count, 6);
   for (size_t i = 0; i < 6; i++) {
+    assert_int_equal(b->delivered[i].bytes[1], 1);
     (void)packet4(bytes, a, b, sizes[i], false);
     bytes[1] = 1;
     assert_int_equal(b->delivered[i].size, sizes[i]);
@@ -626,6 +632,11 @@ static void ipv6_is_never_told_less_than_1280(void **state) {
   assert_int_equal(a->sent_count, 1);
   assert_int_equal(node_send(a, bytes, packet4(bytes, a, b, 1221, true), now), KDP_TOO_BIG);
   assert_int_equal(kdp_load_be16(a->delivered[1].bytes + 26), 1220);
+  /* A nonsense value does no harm. */
+  set_path_mtu(a, b, 40, now);
+  assert_int_equal(node_send(a, bytes, packet4(bytes, a, b, 69, true), now), KDP_TOO_BIG);
+  assert_int_equal(kdp_load_be16(a->delivered[2].bytes + 26), 68);
+  assert_int_equal(node_send(a, bytes, packet4(bytes, a, b, 68, true), now), KDP_OK);
   free_both(a, b);
 }
 

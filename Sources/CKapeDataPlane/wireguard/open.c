@@ -23,10 +23,9 @@ typedef struct source_cache {
 /* Section 6.2: the initiator renews an old session before it ends when it only receives. */
 static void renew_if_old(kdp_wg_device *device, kdp_wg_peer *peer, uint64_t boot) {
   const kdp_wg_key_pair *current = peer->current;
-  if (peer->lastminute_handshake || !current || !current->initiator ||
-      boot - current->birth < KDP_WG_REKEY_ON_RECEIVE_TIME || !kdp_wg_key_pair_can_send(current, boot))
+  if (!current || !current->initiator || boot - current->birth < KDP_WG_REKEY_ON_RECEIVE_TIME ||
+      !kdp_wg_key_pair_can_send(current, boot))
     return;
-  peer->lastminute_handshake = true;
   kdp_wg_want_handshake(device, peer, boot);
 }
 

@@ -49,10 +49,9 @@ struct kdp_wg_peer {
   kdp_wg_staged staged;
   uint8_t work; /* kdp_wg_work */
   bool keepalive_owed;
-  bool lastminute_handshake; /* the receive path has asked for a new session already */
-  bool connected;            /* a session is up, as events tell it */
-  bool handshake_active;     /* an initiation waits for its answer: `handshake` is valid */
-  kdp_wg_link work_link[2];  /* of the lists for initiations and for flushes */
+  bool connected;           /* a session is up, as events tell it */
+  bool handshake_active;    /* an initiation waits for its answer: `handshake` is valid */
+  kdp_wg_link work_link[2]; /* of the lists for initiations and for flushes */
 
   /* Control. */
   uint64_t number;                         /* as in events */

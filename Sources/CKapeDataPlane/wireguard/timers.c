@@ -78,7 +78,6 @@ void kdp_wg_timers_handshake_complete(kdp_wg_device *device, kdp_wg_peer *peer) 
   kdp_wg_work_remove(device, peer, KDP_WG_WORK_INITIATE);
   peer->timer[KDP_WG_TIMER_RETRANSMIT] = peer->timer[KDP_WG_TIMER_GIVE_UP] = KDP_NEVER;
   peer->attempts = 0;
-  peer->lastminute_handshake = false;
 }
 
 void kdp_wg_timers_session_derived(kdp_wg_device *device, kdp_wg_peer *peer, uint64_t boot) {

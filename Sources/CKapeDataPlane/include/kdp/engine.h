@@ -61,7 +61,7 @@ size_t kdp_engine_stream(kdp_lane *lane, kdp_link link, kdp_packet *in, kdp_out 
                          kdp_now now) KDP_MUST_USE KDP_NONNULL;
 
 /* Links. For a stream an engine seals only what `room` allows: no counter is spent on bytes that might be dropped. Lane
- * 0. */
+   0. `error` of link_down is an errno; 0: closed on purpose, an interface taken down. */
 void kdp_engine_link_up(kdp_lane *lane, kdp_link link, kdp_link_kind kind, const kdp_path *path, kdp_out *out,
                         kdp_now now) KDP_NONNULL;
 void kdp_engine_link_room(kdp_lane *lane, kdp_link link, size_t bytes, kdp_out *out, kdp_now now) KDP_NONNULL;
