@@ -83,7 +83,7 @@ import Testing
     #expect(StatusText.size(bytes) == (bytes == .max ? "16383.99 PiB" : expected))
   }
 
-  @Test func JSONIsEscapedAndOrdered() {
+  @Test func jsonIsEscapedAndOrdered() {
     let value = JSONValue.object([
       .init("b", .array([])), .init("a", .array([.null, .bool(true), .unsigned(.max)])), .init("c", .object([])),
       .init("d", .string("\u{1}\u{7F}é\\")), .init("e", .verbatim("{}")),
