@@ -137,6 +137,21 @@ private func route(_ interface: UInt32, source: String? = nil, gateway: String? 
     #expect(result18 == good)
   }
 
+  @Test func anEndpointThatAnsweredWithoutAHandshakeIsGoodToo() throws {
+    var names = names()
+    let old = SocketAddress(try ip("192.0.2.1"), port: 51820)
+    let new = SocketAddress(try ip("192.0.2.2"), port: 51820)
+    names.connected(peer, at: old)
+    names.tried(new, for: peer, received: 100)
+    _ = names.begin(peer, received: 100, now: 0)
+    let before = names.failed(peer, present: nil)
+    #expect(before == old)
+    names.tried(new, for: peer, received: 100)
+    _ = names.begin(peer, received: 101, now: EndpointNames.interval)
+    let after = names.failed(peer, present: nil)
+    #expect(after == new)
+  }
+
   @Test func addressesWithAUsableRouteComeFirst() throws {
     let ipv4 = try ip("192.0.2.1")
     let ipv6 = try ip("2001:db8::1")

@@ -27,7 +27,8 @@ import Testing
     .resolverFile(ResolverFileBackup(path: "/etc/resolv.conf", way: .link("../run/stub resolv.conf"))),
     .resolverFile(ResolverFileBackup(path: "/etc/resolv.conf", way: .absent)),
     .resolverFile(ResolverFileBackup(path: "/etc/resolv.conf", way: .copied("/run/kape/wg0/c"))), .resolverFileWritten,
-    .socket(path: "/var/run/wireguard/wg0.sock"), .downCommand(.init(.before, "iptables -D X; echo 'ü\t%41'")),
+    .resolverFileReturning, .resolverFileWritten, .socket(path: "/var/run/wireguard/wg0.sock"),
+    .downCommand(.init(.before, "iptables -D X; echo 'ü\t%41'")),
     .downCommand(.init(.after, "")), .up, .ending,
   ]
 
@@ -58,6 +59,10 @@ import Testing
     #expect(summary.before == ["iptables -D X; echo 'ü\t%41'"])
     #expect(summary.after == [""])
     #expect(summary.wasUp && summary.wasEnding && summary.resolverFileIsWhole)
+  }
+
+  @Test func aFileThatIsBeingBroughtBackIsNotOurs() {
+    #expect(!JournalSummary([.resolverFileWritten, .resolverFileReturning]).resolverFileIsWhole)
   }
 
   @Test func theLastValueOfAParameterCounts() {

@@ -64,6 +64,7 @@ package struct JournalSummary: Equatable, Sendable {
           undo.append(record)
         }
       case .resolverFileWritten: resolverFileIsWhole = true
+      case .resolverFileReturning: resolverFileIsWhole = false
       case .downCommand(let command):
         if command.phase == .before { before.append(command.text) } else { after.append(command.text) }
       case .up: wasUp = true

@@ -16,6 +16,8 @@ package enum JournalRecord: Equatable, Sendable {
   case resolverFile(ResolverFileBackup)
   /// The new resolv.conf is there as a whole.
   case resolverFileWritten
+  /// The old resolv.conf is being brought back: what is there may be half of either.
+  case resolverFileReturning
   /// A socket file of ours.
   case socket(path: String)
   case downCommand(DownCommand)
@@ -85,6 +87,7 @@ extension JournalRecord {
       case .copied(let copy): ["resolver-file", backup.path, "copied", copy]
       }
     case .resolverFileWritten: ["resolver-file-written"]
+    case .resolverFileReturning: ["resolver-file-returning"]
     case .socket(let path): ["socket", path]
     case .downCommand(let command): [command.phase.rawValue, command.text]
     case .up: ["up"]
@@ -128,6 +131,7 @@ extension JournalRecord {
       }
       self = .resolverFile(ResolverFileBackup(path: words[1], way: way))
     case ("resolver-file-written", 1): self = .resolverFileWritten
+    case ("resolver-file-returning", 1): self = .resolverFileReturning
     case ("socket", 2): self = .socket(path: words[1])
     case ("predown", 2): self = .downCommand(DownCommand(.before, words[1]))
     case ("postdown", 2): self = .downCommand(DownCommand(.after, words[1]))

@@ -39,7 +39,7 @@ package actor PutBack {
     case .resolved(let interface): try await NameServices.revertResolved(interface)
     case .resolverFile(let backup): try restoreResolverFile(backup)
     case .socket(let path): Self.removeStaleSocket(path)
-    case .began, .resolverFileWritten, .downCommand, .up, .ending: break
+    case .began, .resolverFileWritten, .resolverFileReturning, .downCommand, .up, .ending: break
     }
   }
 
@@ -79,6 +79,7 @@ package actor PutBack {
   private func restoreResolverFile(_ backup: ResolverFileBackup) throws {
     let ours = try Files.read(NameServices.ours(in: RunDirectory.path(of: name)))
     guard summary.resolverFileIsWhole, let ours, try Files.read(backup.path) != ours else {
+      if case .copied = backup.way { try Journal.append(.resolverFileReturning, to: RunDirectory.journal(of: name)) }
       try backup.restore()
       return
     }

@@ -9,13 +9,14 @@ extension TunnelSession {
     switch event.kind {
     case .connected:
       let peer = await peer(event.peer)
-      if let peer { names.connected(peer.publicKey, at: peer.endpoint) }
+      remember(peer)
       note("connected", ["peer": Self.label(peer), "endpoint": peer?.endpoint?.description ?? "-"])
     case .disconnected: note("disconnected", ["peer": Self.label(await peer(event.peer)), "reason": event.status])
     case .handshakeFailed:
       note("handshake_failed", ["peer": Self.label(await peer(event.peer)), "attempts": "\(event.value)"])
     case .endpointChanged:
       let peer = await peer(event.peer)
+      remember(peer)
       note("endpoint_changed", ["peer": Self.label(peer), "endpoint": peer?.endpoint?.description ?? "-"])
     case .rebound: note("rebound", ["status": event.status])
     case .underLoad: note("under_load", ["on": "\(event.value)"])
@@ -23,8 +24,14 @@ extension TunnelSession {
     case .clockBack: note("clock_back", ["ns": "\(event.value)"])
     case .fallback:
       note("fallback", ["turned_off": TunnelOptions.Fallbacks(rawValue: UInt32(clamping: event.value)).list])
-    case .handshakeStarted, .rekeyed, .prefixMoved, .linkError, .insideGone: break
+    case .rekeyed: if !names.isEmpty { remember(await peer(event.peer)) }
+    case .handshakeStarted, .prefixMoved, .linkError, .insideGone: break
     }
+  }
+
+  /// An authentic message came from there.
+  private func remember(_ peer: WireGuardPeerStatus?) {
+    if let peer { names.connected(peer.publicKey, at: peer.endpoint) }
   }
 
   private static func label(_ peer: WireGuardPeerStatus?) -> String {
@@ -32,12 +39,15 @@ extension TunnelSession {
     return text.prefix(4) + ".." + text.suffix(5)
   }
 
-  private func peer(_ id: UInt64) async -> WireGuardPeerStatus? {
+  private func peer(_ id: UInt64) async -> WireGuardPeerStatus? { await peer { $0.id == id } }
+  private func peer(_ key: PublicKey) async -> WireGuardPeerStatus? { await peer { $0.publicKey == key } }
+
+  private func peer(_ isWanted: (WireGuardPeerStatus) -> Bool) async -> WireGuardPeerStatus? {
     guard let service else { return nil }
     var found: WireGuardPeerStatus?
     var chunks = service.device.peerChunks()
     while found == nil, let chunk = try? await chunks.next() {
-      chunk.visit { if $0.id == id { found = $0 } }
+      chunk.visit { if found == nil && isWanted($0) { found = $0 } }
     }
     return found
   }
@@ -46,7 +56,9 @@ extension TunnelSession {
 
   /// Handshakes with a peer keep failing: where does its name point now?
   private func lookUpAgain(_ id: UInt64) async {
-    guard !names.isEmpty, let peer = await peer(id), let name = names.begin(peer.publicKey, now: monotonicNow()) else {
+    guard !names.isEmpty, let peer = await peer(id),
+      let name = names.begin(peer.publicKey, received: peer.receivedBytes, now: monotonicNow())
+    else {
       return
     }
     let key = peer.publicKey
@@ -65,7 +77,8 @@ extension TunnelSession {
   }
 
   private func finishLookUp(_ key: PublicKey, _ result: Result<[IPAddress], any Error>) async {
-    let present = await endpoint(of: key)
+    let status = await peer(key)
+    let present = status?.endpoint
     let name = names.name(of: key) ?? ""
     let endpoint: SocketAddress?
     switch result {
@@ -85,20 +98,11 @@ extension TunnelSession {
     change.peers = [peer]
     do {
       try await service?.device.apply(change)
+      names.tried(endpoint, for: key, received: status?.receivedBytes ?? 0)
       note("endpoint_set", ["name": name, "endpoint": endpoint.description])
     } catch {
       log.error("endpoint", ["error": "\(error)"])
     }
-  }
-
-  private func endpoint(of key: PublicKey) async -> SocketAddress? {
-    guard let service else { return nil }
-    var found: SocketAddress?
-    var chunks = service.device.peerChunks()
-    while found == nil, let chunk = try? await chunks.next() {
-      chunk.visit { if $0.publicKey == key { found = $0.endpoint } }
-    }
-    return found
   }
 
   private func firewallMark() async -> UInt32 {

@@ -6,14 +6,16 @@ package import KapeProtocols
 ///
 /// Times are nanoseconds of any clock that only goes forward.
 package struct EndpointNames: Sendable {
-  /// Not more often than this, whatever fails.
-  package static let interval: UInt64 = 30_000_000_000
+  /// Not more often than this, whatever fails: a little less than the engine asks for it.
+  package static let interval: UInt64 = 25_000_000_000
 
   private struct Entry: Sendable {
     let name: String
     let port: UInt16
-    /// Where the last handshake came off.
+    /// Where something authentic came from last.
     var lastGood: SocketAddress?
+    /// The endpoint that a look-up led to, and what had been received of the peer then.
+    var tried: (endpoint: SocketAddress, received: UInt64)?
     var notBefore: UInt64 = 0
     var isBeingLookedUp = false
   }
@@ -29,18 +31,26 @@ package struct EndpointNames: Sendable {
 
   package func name(of peer: PublicKey) -> String? { entries[peer]?.name }
 
-  /// A handshake came off.
+  /// A handshake came off, or the peer was heard from elsewhere.
   package mutating func connected(_ peer: PublicKey, at endpoint: SocketAddress?) {
     if let endpoint { entries[peer]?.lastGood = endpoint }
   }
 
-  /// The name to look up now, if it is time.
-  package mutating func begin(_ peer: PublicKey, now: UInt64) -> String? {
+  /// The name to look up now, if it is time. `received` counts bytes of the peer: more than when an endpoint was set,
+  /// and that one was good, by a session that was there already.
+  package mutating func begin(_ peer: PublicKey, received: UInt64 = 0, now: UInt64) -> String? {
     guard var entry = entries[peer], !entry.isBeingLookedUp, now >= entry.notBefore else { return nil }
+    if let tried = entry.tried, received > tried.received { entry.lastGood = tried.endpoint }
+    entry.tried = nil
     entry.isBeingLookedUp = true
     entry.notBefore = now &+ Self.interval
     entries[peer] = entry
     return entry.name
+  }
+
+  /// The endpoint was set.
+  package mutating func tried(_ endpoint: SocketAddress, for peer: PublicKey, received: UInt64) {
+    entries[peer]?.tried = (endpoint, received)
   }
 
   /// What the name says now, in order of preference. Gives the endpoint to try, nil when there is no other: the next
