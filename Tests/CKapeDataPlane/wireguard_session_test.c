@@ -156,15 +156,19 @@ static void old_and_new_keys_overlap_at_the_responder(void **state) {
   assert_int_equal(node_send_to(b, a, 2, now), KDP_OK); /* under the old key */
   assert_int_equal(node_count_sent(b, KDP_WG_RESPONSE, &response), 1);
   assert_int_equal(node_count_sent(b, KDP_WG_TRANSPORT, &data), 1);
-  assert_int_equal(node_send_to(a, b, 3, now), KDP_OK);     /* 2: old key, late */
-  assert_int_equal(node_pass(b, response, a, now), KDP_OK); /* 3: empty packet under the new key */
-  assert_int_equal(a->sent_count, 4);
-  assert_int_equal(node_pass(a, 3, b, now), KDP_KEEPALIVE);
+  assert_int_equal(node_send_to(a, b, 3, now), KDP_OK); /* 2, 3: old key, one in time, one late */
+  assert_int_equal(node_send_to(a, b, 3, now), KDP_OK);
+  assert_int_equal(node_pass(a, 3, b, now), KDP_OK);
+  assert_non_null(node_peer_of(b, a)->next);                /* which confirms nothing */
+  assert_int_equal(node_pass(b, response, a, now), KDP_OK); /* 4: empty packet under the new key */
+  assert_int_equal(a->sent_count, 5);
+  assert_int_equal(node_pass(a, 4, b, now), KDP_KEEPALIVE);
+  assert_null(node_peer_of(b, a)->next);
   assert_int_equal(node_count_events(b, KDP_EVENT_REKEYED, NULL), 1);
   assert_int_equal(node_pass(a, 2, b, now), KDP_OK);
   assert_int_equal(node_pass(b, data, a, now), KDP_OK);
   assert_int_equal(a->delivered_count, 1);
-  assert_int_equal(b->delivered_count, 2);
+  assert_int_equal(b->delivered_count, 3);
   node_free(a);
   node_free(b);
 }

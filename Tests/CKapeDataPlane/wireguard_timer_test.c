@@ -125,8 +125,9 @@ static void no_two_handshake_messages_leave_within_5_s(void **state) {
   node *a, *b;
   kdp_now now = connected(&a, &b);
   /* b has answered just now; a reason to begin itself has to wait for REKEY_TIMEOUT, but is not lost. */
-  kdp_wg_want_handshake(b->device, node_peer_of(b, a), now.boot);
-  node_tick(b, now);
+  kdp_now later = node_later(now, SECONDS(2));
+  kdp_wg_want_handshake(b->device, node_peer_of(b, a), later.boot);
+  node_tick(b, later);
   assert_int_equal(b->sent_count, 0);
   now = node_run(b, now, now.boot + SECONDS(5) - 1);
   assert_int_equal(node_count_sent(b, KDP_WG_INITIATION, NULL), 0);
@@ -663,8 +664,10 @@ static void an_interface_taken_down_forgets_its_sessions_and_begins_anew_when_it
   node *c = node_make(3, NULL, NULL);
   assert_int_equal(node_add_peer(a, c, true, now), KDP_OK);
   assert_int_equal(node_set_keepalive(a, c, 10, now), KDP_OK);
+  assert_int_equal(node_set_keepalive(a, c, 20, now), KDP_OK);
   now = node_run(a, now, now.boot + SECONDS(100));
   assert_int_equal(a->sent_count, 0);
+  assert_int_equal(kdp_engine_deadline(a->lane), KDP_NEVER);
   kdp_engine_link_up(a->lane, 0, KDP_LINK_DATAGRAM, &path, a->out, now);
   node_tick(a, now);
   assert_int_equal(node_count_sent(a, KDP_WG_INITIATION, NULL), 2);
