@@ -221,6 +221,18 @@ static void load_begins_with_the_32nd_message_of_a_round_and_is_kept_up_for_a_se
   free_both(a, b);
 }
 
+static void a_host_that_never_ends_its_rounds_is_not_under_load_for_ever(void **state) {
+  (void)state;
+  node *a, *b;
+  kdp_now now = with_initiation(&a, &b);
+  for (int i = 0; i < 200; i++) {
+    now = node_later(now, KDP_SECOND / 20);
+    (void)receive_junk_initiation(b, now);
+  }
+  assert_false(kdp_wg_under_load(b->device, now.boot));
+  free_both(a, b);
+}
+
 static void under_load_a_sender_must_show_that_it_receives(void **state) {
   (void)state;
   node *a, *b;
@@ -673,6 +685,7 @@ int main(void) {
       cmocka_unit_test(an_ephemeral_key_of_low_order_is_refused),
       cmocka_unit_test(a_peer_with_a_key_of_low_order_never_completes_and_does_not_spin),
       cmocka_unit_test(load_begins_with_the_32nd_message_of_a_round_and_is_kept_up_for_a_second),
+      cmocka_unit_test(a_host_that_never_ends_its_rounds_is_not_under_load_for_ever),
       cmocka_unit_test(under_load_a_sender_must_show_that_it_receives),
       cmocka_unit_test(under_load_a_cookie_does_not_lift_the_rate_of_a_source),
       cmocka_unit_test(a_cookie_reply_from_elsewhere_moves_nothing_but_the_cookie),

@@ -1,4 +1,5 @@
 /* The data path: what goes in, what comes out, and what does neither. */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -713,6 +714,45 @@ static void every_packet_is_counted_once(void **state) {
   free_both(a, b);
 }
 
+typedef struct statistics_reader {
+  node *watched;
+  bool stop;
+  uint64_t packets;
+} statistics_reader;
+
+static void *read_statistics(void *context) {
+  statistics_reader *reader = context;
+  while (!__atomic_load_n(&reader->stop, __ATOMIC_RELAXED)) {
+    kdp_statistics statistics;
+    kdp_engine_statistics(reader->watched->engine, &statistics);
+    if (statistics.wire_out.packets < reader->packets) return reader; /* they only rise */
+    reader->packets = statistics.wire_out.packets;
+    (void)kdp_engine_room(reader->watched->engine, NULL);
+  }
+  return NULL;
+}
+
+/* What TSan is to see. */
+static void statistics_may_be_read_by_another_thread_while_packets_pass(void **state) {
+  (void)state;
+  node *a, *b;
+  kdp_now now = connected(&a, &b);
+  statistics_reader reader = {.watched = a};
+  pthread_t thread;
+  assert_int_equal(pthread_create(&thread, NULL, read_statistics, &reader), 0);
+  for (int i = 0; i < 300; i++) {
+    assert_int_equal(node_send_to(a, b, 100, now), KDP_OK);
+    node_exchange(a, b, now);
+    kdp_engine_set_inside_mtu(a->engine, (uint16_t)(1300 + i));
+    node_forget(b);
+  }
+  void *went_back = &reader;
+  __atomic_store_n(&reader.stop, true, __ATOMIC_RELAXED);
+  assert_int_equal(pthread_join(thread, &went_back), 0);
+  assert_null(went_back);
+  free_both(a, b);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(packets_are_padded_to_16_bytes_but_never_beyond_the_mtu),
@@ -738,6 +778,7 @@ int main(void) {
       cmocka_unit_test(a_path_mtu_is_forgotten_after_10_min_or_when_told_or_with_the_address),
       cmocka_unit_test(the_path_mtu_counts_for_what_was_staged_too),
       cmocka_unit_test(every_packet_is_counted_once),
+      cmocka_unit_test(statistics_may_be_read_by_another_thread_while_packets_pass),
   };
   return cmocka_run_group_tests_name("wireguard transport", tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
 #ifndef KDP_WIREGUARD_DEVICE_H
 #define KDP_WIREGUARD_DEVICE_H
 
+#include "core/counter.h"
 #include "core/event_queue.h"
 #include "wireguard/index_table.h"
 #include "wireguard/peer_table.h"
@@ -62,6 +63,7 @@ typedef struct kdp_wg_device {
   uint64_t rebind_interval; /* from it to the next one without an authenticated packet */
   uint64_t jitter;          /* state of the generator of timer jitter */
   uint32_t round_messages;  /* handshake messages read in this round */
+  uint64_t round_begin;     /* boot time */
   uint64_t load_until;      /* boot time, 0: not under load */
   uint64_t icmp_time;       /* when icmp_credit was right */
   uint64_t icmp_credit;     /* ns; an answer costs 1 s / ICMP_PER_SECOND */
@@ -80,7 +82,7 @@ static inline kdp_wg_device *kdp_wg_device_of_lane(kdp_lane *lane) {
 }
 
 static inline void kdp_wg_count(kdp_wg_device *device, kdp_status status, uint64_t packets) {
-  device->statistics.status[status] += packets;
+  if (packets > 0) kdp_counter_add(&device->statistics.status[status], packets);
 }
 
 /* Cuts a packet to `size` bytes, which is not more than it has. */

@@ -31,7 +31,7 @@ static kdp_room room(const kdp_engine *engine, const kdp_path *path) {
       .head = KDP_WIREGUARD_HEAD,
       .tail = KDP_WIREGUARD_TAIL,
       .growth = KDP_WIREGUARD_HEAD + KDP_WIREGUARD_TAIL,
-      .inside_mtu = ((const kdp_wg_device *)(const void *)engine)->inside_mtu,
+      .inside_mtu = __atomic_load_n(&((const kdp_wg_device *)(const void *)engine)->inside_mtu, __ATOMIC_RELAXED),
       .reorder_window = (KDP_WG_WINDOW_WORDS - 1) * 64,
   };
 }
@@ -112,7 +112,7 @@ static void network_changed(kdp_lane *lane, kdp_out *out, kdp_now now) {
 }
 
 static void set_inside_mtu(kdp_engine *engine, uint16_t bytes) {
-  kdp_wg_device_of(engine)->inside_mtu = bytes ? bytes : KDP_WG_DEFAULT_MTU;
+  __atomic_store_n(&kdp_wg_device_of(engine)->inside_mtu, bytes ? bytes : KDP_WG_DEFAULT_MTU, __ATOMIC_RELAXED);
 }
 
 static uint64_t deadline(const kdp_lane *lane) {
@@ -132,8 +132,9 @@ static void tick(kdp_lane *lane, kdp_out *out, kdp_now now) {
 }
 
 static void quiescent(kdp_lane *lane, kdp_now now) {
-  (void)now;
-  kdp_wg_device_of_lane(lane)->round_messages = 0;
+  kdp_wg_device *device = kdp_wg_device_of_lane(lane);
+  device->round_messages = 0;
+  device->round_begin = now.boot;
 }
 
 static bool next_event(kdp_engine *engine, kdp_event *event) {
@@ -141,7 +142,7 @@ static bool next_event(kdp_engine *engine, kdp_event *event) {
 }
 
 static void statistics(const kdp_engine *engine, kdp_statistics *statistics) {
-  *statistics = ((const kdp_wg_device *)(const void *)engine)->statistics;
+  kdp_statistics_copy(&((const kdp_wg_device *)(const void *)engine)->statistics, statistics);
 }
 
 static const kdp_engine_ops ops = {

@@ -54,9 +54,8 @@ static void initiation_sent(kdp_wg_device *device, kdp_wg_peer *peer, kdp_now no
   peer->initiated[0] = now.boot;
   peer->attempts++;
   peer->unanswered++;
-  device->statistics.handshake_tries++;
-  device->statistics.wire_out.packets++;
-  device->statistics.wire_out.bytes += sizeof(kdp_wg_initiation);
+  kdp_counter_add(&device->statistics.handshake_tries, 1);
+  kdp_traffic_add(&device->statistics.wire_out, 1, sizeof(kdp_wg_initiation));
   kdp_wg_timers_any_sent(device, peer, now.boot);
   kdp_wg_timers_retransmit_after(device, peer, now.boot);
   kdp_event event;
@@ -116,6 +115,11 @@ bool kdp_wg_under_load(const kdp_wg_device *device, uint64_t boot) {
 }
 
 static void count_message(kdp_wg_device *device, kdp_now now) {
+  /* A round that lasts this long is one that its host never ends: without it, load would never end either. */
+  if (now.boot - device->round_begin >= KDP_WG_ROUND_MAX) {
+    device->round_begin = now.boot;
+    device->round_messages = 0;
+  }
   if (++device->round_messages < KDP_WG_LOAD_MESSAGES) return;
   if (!kdp_wg_under_load(device, now.boot)) kdp_wg_tell_simple(device, KDP_EVENT_UNDER_LOAD, NULL, KDP_OK, 1, now);
   device->load_until = now.boot + KDP_WG_LOAD_HOLD;
@@ -152,8 +156,7 @@ static void send_cookie(kdp_wg_device *device, const kdp_packet *packet, const k
                              &reply);
   memcpy(packet->data, &reply, sizeof reply);
   answer(packet, sizeof reply, kdp_batch_path(&out->wire, path), out);
-  device->statistics.wire_out.packets++;
-  device->statistics.wire_out.bytes += sizeof reply;
+  kdp_traffic_add(&device->statistics.wire_out, 1, sizeof reply);
 }
 
 /* ---- In: authenticated ---- */
@@ -164,7 +167,7 @@ void kdp_wg_authenticated(kdp_wg_device *device, kdp_wg_peer *peer, const kdp_pa
     bool moved = !kdp_address_equal(&path->remote, &peer->path.remote);
     kdp_wg_peer_set_path(peer, path);
     if (moved) {
-      if (known) device->statistics.roams++;
+      if (known) kdp_counter_add(&device->statistics.roams, 1);
       kdp_event event;
       kdp_wg_event(&event, KDP_EVENT_ENDPOINT_CHANGED, peer, now);
       event.address = path->remote;
@@ -178,8 +181,7 @@ void kdp_wg_authenticated(kdp_wg_device *device, kdp_wg_peer *peer, const kdp_pa
 
 static void count_received(kdp_wg_device *device, kdp_wg_peer *peer, uint32_t size) {
   peer->received_bytes += size;
-  device->statistics.wire_in.packets++;
-  device->statistics.wire_in.bytes += size;
+  kdp_traffic_add(&device->statistics.wire_in, 1, size);
 }
 
 /* Who sent an initiation, and whether it is new. */
@@ -210,8 +212,7 @@ static void send_response(kdp_wg_device *device, kdp_wg_peer *peer, const kdp_pa
   answer(packet, sizeof *response, path_index, out);
   peer->handshake_sent = now.boot;
   peer->sent_bytes += sizeof *response;
-  device->statistics.wire_out.packets++;
-  device->statistics.wire_out.bytes += sizeof *response;
+  kdp_traffic_add(&device->statistics.wire_out, 1, sizeof *response);
   kdp_wg_timers_any_sent(device, peer, now.boot);
 }
 

@@ -41,10 +41,8 @@ static void end_run(kdp_wg_device *device, open_run *run, kdp_now now) {
   if (!run->peer) return;
   run->peer->received_bytes += run->bytes;
   run->peer->inside_received_bytes += run->inside_bytes;
-  device->statistics.wire_in.packets += run->packets;
-  device->statistics.wire_in.bytes += run->bytes;
-  device->statistics.inside_out.packets += run->inside_packets;
-  device->statistics.inside_out.bytes += run->inside_bytes;
+  kdp_traffic_add(&device->statistics.wire_in, run->packets, run->bytes);
+  kdp_traffic_add(&device->statistics.inside_out, run->inside_packets, run->inside_bytes);
   if (run->data_packets > 0) kdp_wg_timers_data_received(device, run->peer, now.boot);
   run->peer = NULL;
 }

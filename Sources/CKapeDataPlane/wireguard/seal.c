@@ -104,8 +104,7 @@ static void end_run(kdp_wg_device *device, seal_run *run, kdp_now now) {
     peer->keepalive_owed = false;
     peer->sent_bytes += run->bytes;
     peer->inside_sent_bytes += run->inside_bytes;
-    device->statistics.wire_out.packets += run->packets;
-    device->statistics.wire_out.bytes += run->bytes;
+    kdp_traffic_add(&device->statistics.wire_out, run->packets, run->bytes);
     kdp_wg_timers_any_sent(device, peer, now.boot);
     if (run->inside_packets > 0) kdp_wg_timers_data_sent(device, peer, now.boot);
     if (wants_new_session(run->pair, now.boot)) kdp_wg_want_handshake(device, peer, now.boot);
@@ -288,8 +287,7 @@ uint32_t kdp_wg_inside(kdp_lane *lane, kdp_batch *in, kdp_out *out, kdp_now now)
   flush_group(device, out);
   kdp_wg_count(device, KDP_OK, good);
   if (run.peer) end_run(device, &run, now);
-  device->statistics.inside_in.packets += taken;
-  device->statistics.inside_in.bytes += bytes;
+  kdp_traffic_add(&device->statistics.inside_in, taken, bytes);
   kdp_wg_call_end(device, out, now);
   return taken;
 }

@@ -11,8 +11,8 @@ static void drop(kdp_wg_device *device, kdp_wg_key_pair **pair) {
 
 /* The current pair is a new one: what the outside is told, and the clock of its end. */
 static void current_changed(kdp_wg_device *device, kdp_wg_peer *peer, kdp_now now) {
-  device->statistics.handshakes++;
-  device->statistics.key_changes++;
+  kdp_counter_add(&device->statistics.handshakes, 1);
+  kdp_counter_add(&device->statistics.key_changes, 1);
   peer->handshake_wall = now.wall;
   kdp_wg_timers_handshake_complete(device, peer);
   kdp_wg_timer_set(device, peer, KDP_WG_TIMER_SESSION_END, peer->current->birth + KDP_WG_REJECT_AFTER_TIME);

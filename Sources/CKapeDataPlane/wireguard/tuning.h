@@ -46,6 +46,7 @@ enum {
   KDP_WG_KEY_PAIR_CHUNK = 128
 };
 
+#define KDP_WG_ROUND_MAX KDP_SECOND /* far longer than any round that a host ends by kdp_lane_quiescent */
 #define KDP_WG_LOAD_HOLD KDP_SECOND /* load is kept up for this long after its last round */
 
 #define KDP_WG_REBIND_INTERVAL (30 * KDP_SECOND) /* between two of them without an authenticated packet, doubling */
