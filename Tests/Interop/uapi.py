@@ -7,6 +7,7 @@ uapi.py SOCKET partial            sends half of a transaction and stays
 uapi.py SOCKET deaf               asks for everything and does not read
 uapi.py SOCKET refusals KEY       sends requests that are to be refused; prints a line each: NUMBER ERRNO REQUEST
 uapi.py SOCKET split < REQUEST    as ask, one byte at a time
+uapi.py SOCKET compare OTHER SEED COUNT   applies the same random transactions to both; they must agree after each
 uapi.py peers COUNT               prints a configuration for wg with that many peers
 uapi.py pass-descriptors NAME COMMAND...   opens a TUN and a configuration socket and starts COMMAND with both
 """
@@ -75,6 +76,76 @@ def print_refusals(path, ours):
         print(number, text.split("\n")[0], repr(request))
 
 
+def transaction(draw):
+    """One that is right, or wrong now and then, over few peers and few prefixes, so that they meet."""
+    prefixes = ["10.0.0.0/8", "10.1.0.0/16", "10.1.2.3/32", "0.0.0.0/0", "::/0", "fd00::/8", "fd00:1::/32", "fd00:1::5/128", "10.1.2.99/24"]
+    lines = ["set=1"]
+    if draw.random() < 0.2:
+        lines.append("private_key=" + draw.choice([key(draw.randrange(100, 104)).hex(), "00" * 32]))
+    if draw.random() < 0.2:
+        lines.append("fwmark=%d" % draw.choice([0, 1, 0xFFFFFFFF]))
+    if draw.random() < 0.1:
+        lines.append("listen_port=%d" % draw.randrange(40000, 40100))
+    replace = draw.random() < 0.15
+    if replace:
+        lines.append("replace_peers=true")
+    for _ in range(draw.randrange(4)):
+        lines.append("public_key=" + key(draw.randrange(1, 7)).hex())
+        if draw.random() < 0.15:
+            lines.append("remove=true")
+        if draw.random() < 0.25:
+            lines.append("update_only=true")
+        if draw.random() < 0.3:
+            lines.append("preshared_key=" + draw.choice([key(draw.randrange(200, 203)).hex(), "00" * 32]))
+        # Ours remembers where a peer is when it is replaced by itself; so it is always told here.
+        if replace or draw.random() < 0.4:
+            lines.append("endpoint=" + draw.choice(["192.0.2.%d:%d", "[2001:db8::%d]:%d"]) % (draw.randrange(1, 9), draw.randrange(1, 9)))
+        if draw.random() < 0.3:
+            lines.append("persistent_keepalive_interval=%d" % draw.choice([0, 0, 65535]))
+        if draw.random() < 0.3:
+            lines.append("replace_allowed_ips=true")
+        for _ in range(draw.randrange(4)):
+            lines.append("allowed_ip=" + draw.choice(prefixes))
+        if draw.random() < 0.1:
+            lines.append("protocol_version=1")
+    return "\n".join(lines) + "\n\n"
+
+
+def state(client):
+    """What a device says of its configuration, without order and without what passes."""
+    client.sendall(b"get=1\n\n")
+    device, peers, current = {}, {}, None
+    for line in answer(client).decode().strip().split("\n"):
+        name, value = line.split("=", 1)
+        if name == "public_key":
+            current = peers.setdefault(value, {"allowed_ip": set()})
+        elif current is None:
+            device[name] = value
+        elif name == "allowed_ip":
+            current["allowed_ip"].add(value)
+        elif name not in ("rx_bytes", "tx_bytes", "last_handshake_time_sec", "last_handshake_time_nsec", "errno"):
+            current[name] = value
+    return device, peers
+
+
+def compare(path, other, seed, count):
+    draw = random.Random(seed)
+    ours, theirs = connect(path), connect(other)
+    kinds = {}
+    for number in range(count):
+        request = transaction(draw)
+        answers = []
+        for client in (ours, theirs):
+            client.sendall(request.encode())
+            answers.append(answer(client))
+        states = [state(client) for client in (ours, theirs)]
+        if answers[0] != answers[1] or states[0] != states[1]:
+            sys.exit("seed %d, transaction %d:\n%s\nours: %r\n%r\ntheirs: %r\n%r" % (seed, number, request, answers[0], states[0], answers[1], states[1]))
+        for line in request.split():
+            kinds[line.split("=")[0]] = kinds.get(line.split("=")[0], 0) + 1
+    print(" ".join("%s:%d" % item for item in sorted(kinds.items())))
+
+
 def configuration(count):
     shuffled = random.Random(1)
     print("[Interface]\nPrivateKey = " + base64.b64encode(key(0)).decode() + "\nListenPort = 51999\nFwMark = 0x51")
@@ -105,6 +176,8 @@ def main():
     if sys.argv[1] == "pass-descriptors":
         return pass_descriptors(sys.argv[2], sys.argv[3:])
     path, what = sys.argv[1:3]
+    if what == "compare":
+        return compare(path, sys.argv[3], int(sys.argv[4]), int(sys.argv[5]))
     if what == "refusals":
         return print_refusals(path, sys.argv[3])
     client = connect(path)
