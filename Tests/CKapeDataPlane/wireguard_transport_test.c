@@ -331,6 +331,68 @@ static void an_empty_pool_delays_own_messages_and_no_longer(void **state) {
   free_both(a, b);
 }
 
+/* Takes all that a pool has; gives it back. */
+static uint32_t take_everything(kdp_pool *pool, kdp_slot *slots) {
+  static const uint32_t sizes[] = {KDP_SLOT_SIZE, 4000, 16};
+  uint32_t count = 0;
+  kdp_packet packet;
+  for (int i = 0; i < 3; i++)
+    while (kdp_pool_take_packet(pool, 0, sizes[i], 0, &packet))
+      slots[count++] = packet.slot;
+  return count;
+}
+static void give_everything_back(kdp_pool *pool, const kdp_slot *slots, uint32_t count) {
+  for (uint32_t i = 0; i < count; i++)
+    kdp_pool_release(pool, slots[i]);
+}
+
+static void a_session_that_comes_while_the_pool_is_empty_sends_in_order_once_it_is_not(void **state) {
+  (void)state;
+  kdp_now now = node_time(1000);
+  node *a = node_make(1, NULL, NULL), *b = node_make(2, NULL, NULL);
+  static kdp_slot slots[8192];
+  uint8_t bytes[200];
+  assert_int_equal(node_add_peer(a, b, true, now), KDP_OK);
+  assert_int_equal(node_add_peer(b, a, false, now), KDP_OK);
+  for (uint32_t i = 0; i < 3; i++)
+    assert_int_equal(node_send_to(a, b, i, now), KDP_OK);
+  assert_int_equal(node_pass(a, 0, b, now), KDP_OK);
+  kdp_packet response, newer[2];
+  assert_true(kdp_pool_take_packet(a->pool, 0, 92, 0, &response));
+  memcpy(response.data, b->sent[0].bytes, 92);
+  for (uint32_t i = 0; i < 2; i++) {
+    uint32_t size = packet4(bytes, a, b, 100 + i, false);
+    assert_true(kdp_pool_take_packet(a->pool, 16, size, 31, &newer[i]));
+    memcpy(newer[i].data, bytes, size);
+  }
+  uint32_t taken = take_everything(a->pool, slots);
+  kdp_slot held = newer[0].slot;
+  kdp_pool_retain(a->pool, held, 1); /* else its own packets would free it */
+  kdp_path path = node_path(a, b);
+  kdp_batch in = {.packet = &response, .count = 1, .capacity = 1, .path = &path, .path_count = 1};
+  assert_int_equal(kdp_engine_outside(a->lane, &in, a->out, now), 1);
+  assert_int_equal(response.status, KDP_OK);
+  assert_int_equal(a->out->wire.count, 0);
+  assert_int_equal(kdp_engine_deadline(a->lane), now.boot + KDP_MILLISECOND);
+  in = (kdp_batch){.packet = newer, .count = 2, .capacity = 2};
+  assert_int_equal(kdp_engine_inside(a->lane, &in, a->out, now), 2);
+  assert_int_equal(newer[0].status, KDP_OK);
+  assert_int_equal(newer[1].status, KDP_OK);
+  assert_int_equal(a->out->wire.count, 0);
+  give_everything_back(a->pool, slots, taken);
+  kdp_pool_release(a->pool, held);
+  now = node_later(now, KDP_MILLISECOND);
+  node_tick(a, now);
+  static const uint32_t expected[] = {28, 29, 30, 100, 101};
+  assert_int_equal(a->sent_count, 6);
+  for (uint32_t i = 0; i < 5; i++) {
+    assert_int_equal(node_pass(a, 1 + i, b, now), KDP_OK);
+    assert_int_equal(b->delivered[i].size, expected[i]);
+  }
+  assert_int_equal(node_counted(a, KDP_STAGED_DROPPED), 0);
+  free_both(a, b);
+}
+
 /* ---- Staged packets ---- */
 
 static void staged_packets_leave_in_order_before_newer_ones(void **state) {
@@ -764,6 +826,7 @@ int main(void) {
       cmocka_unit_test(a_full_output_stops_the_batch_and_loses_nothing),
       cmocka_unit_test(handshake_messages_wait_for_room_to_be_answered),
       cmocka_unit_test(an_empty_pool_delays_own_messages_and_no_longer),
+      cmocka_unit_test(a_session_that_comes_while_the_pool_is_empty_sends_in_order_once_it_is_not),
       cmocka_unit_test(staged_packets_leave_in_order_before_newer_ones),
       cmocka_unit_test(staged_packets_of_every_size_survive_the_wait),
       cmocka_unit_test(ecn_goes_out_as_it_is_inside),

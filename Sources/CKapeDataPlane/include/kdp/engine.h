@@ -45,10 +45,11 @@ kdp_room kdp_engine_room(const kdp_engine *engine, const kdp_path *path) __attri
 /* NULL when `index` is not below limits->lanes. */
 kdp_lane *kdp_engine_lane(kdp_engine *engine, uint32_t index) KDP_NONNULL;
 
-/* Data. Each consumes a prefix of `in` and returns its length; short: `out` is full or the pool empty; drain it and
-   call again with the rest. 0 consumed with nothing produced happens only for an empty `in`. The status of each
-   consumed packet says what became of it. Any lane. out->wire is in counter order per path; the I/O layer may cut it
-   into sends but not reorder it within a path. */
+/* Data. Each consumes a prefix of `in` and returns its length; short: `out` is full; drain it and call again with the
+   rest. 0 consumed with nothing produced happens only for an empty `in`. An empty pool is no reason to stop: what needs
+   a slot of its own then waits inside the engine or ends with POOL_EMPTY. The status of each consumed packet says what
+   became of it. Any lane. out->wire is in counter order per path; the I/O layer may cut it into sends but not reorder
+   it within a path. */
 uint32_t kdp_engine_inside(kdp_lane *lane, kdp_batch *in, kdp_out *out,
                            kdp_now now) KDP_MUST_USE KDP_NONNULL; /* IP packets,
                                           super-packets already split */
