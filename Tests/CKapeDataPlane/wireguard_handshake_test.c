@@ -39,12 +39,14 @@ static void fix_mac1(uint8_t *message, size_t size, const node *to) {
 /* Without mac2: the cheapest message that gets as far as the load check. */
 static kdp_status receive_junk_initiation(node *n, kdp_now now) {
   uint8_t junk[148] = {1};
+  fix_mac1(junk, sizeof junk, n);
   kdp_path path = {.remote = {.family = KDP_FAMILY_IPV4, .port = 9, .bytes = {203, 0, 113, 66}}};
   kdp_packet packet;
   assert_true(kdp_pool_take_packet(n->pool, 16, sizeof junk, 31, &packet));
   memcpy(packet.data, junk, sizeof junk);
   kdp_batch batch = {.packet = &packet, .count = 1, .capacity = 1, .path = &path, .path_count = 1};
   assert_int_equal(kdp_engine_outside(n->lane, &batch, n->out, now), 1);
+  kdp_batch_release(&n->out->wire, n->pool); /* a cookie for it is nobody's business here */
   return packet.status;
 }
 
@@ -194,18 +196,20 @@ static void a_peer_with_a_key_of_low_order_never_completes_and_does_not_spin(voi
 
 /* ---- Load ---- */
 
-static void load_begins_with_the_32nd_message_of_a_round_and_is_kept_up_for_a_second(void **state) {
+static void load_begins_with_the_32nd_message_of_a_window_and_is_kept_up_for_a_second(void **state) {
   (void)state;
   node *a, *b;
   kdp_now now = with_initiation(&a, &b);
-  for (int round = 0; round < 3; round++) { /* 31 a round, never load */
+  for (int window = 0; window < 3; window++) { /* 31 in each, never load */
     for (int i = 0; i < 31; i++)
-      (void)receive_junk_initiation(b, now);
-    kdp_lane_quiescent(b->lane, now);
+      (void)receive_junk_initiation(b, node_later(now, i == 0 ? 0 : KDP_WG_LOAD_WINDOW - 1));
+    now = node_later(now, KDP_WG_LOAD_WINDOW);
   }
   assert_false(kdp_wg_under_load(b->device, now.boot));
-  for (int i = 0; i < 31; i++)
+  for (int i = 0; i < 31; i++) { /* one a round */
     (void)receive_junk_initiation(b, now);
+    kdp_lane_quiescent(b->lane, now);
+  }
   assert_int_equal(node_pass(a, 0, b, now), KDP_COOKIE_SENT); /* the 32nd is under load already */
   assert_int_equal(node_count_events(b, KDP_EVENT_UNDER_LOAD, NULL), 1);
   kdp_wireguard_device_info info;
@@ -230,6 +234,18 @@ static void a_host_that_never_ends_its_rounds_is_not_under_load_for_ever(void **
     (void)receive_junk_initiation(b, now);
   }
   assert_false(kdp_wg_under_load(b->device, now.boot));
+  free_both(a, b);
+}
+
+static void messages_of_those_who_do_not_know_our_key_are_no_load(void **state) {
+  (void)state;
+  node *a, *b;
+  kdp_now now = with_initiation(&a, &b);
+  uint8_t junk[148] = {1};
+  kdp_path path = node_path(b, a);
+  for (int i = 0; i < 100; i++)
+    assert_int_equal(node_receive(b, junk, sizeof junk, &path, now), KDP_BAD_MAC1);
+  assert_int_equal(node_pass(a, 0, b, now), KDP_OK);
   free_both(a, b);
 }
 
@@ -684,8 +700,9 @@ int main(void) {
       cmocka_unit_test(a_response_counts_once_and_only_for_its_initiation),
       cmocka_unit_test(an_ephemeral_key_of_low_order_is_refused),
       cmocka_unit_test(a_peer_with_a_key_of_low_order_never_completes_and_does_not_spin),
-      cmocka_unit_test(load_begins_with_the_32nd_message_of_a_round_and_is_kept_up_for_a_second),
+      cmocka_unit_test(load_begins_with_the_32nd_message_of_a_window_and_is_kept_up_for_a_second),
       cmocka_unit_test(a_host_that_never_ends_its_rounds_is_not_under_load_for_ever),
+      cmocka_unit_test(messages_of_those_who_do_not_know_our_key_are_no_load),
       cmocka_unit_test(under_load_a_sender_must_show_that_it_receives),
       cmocka_unit_test(under_load_a_cookie_does_not_lift_the_rate_of_a_source),
       cmocka_unit_test(a_cookie_reply_from_elsewhere_moves_nothing_but_the_cookie),

@@ -62,8 +62,8 @@ typedef struct kdp_wg_device {
   uint64_t rebound;         /* boot time of the newest REBIND, 0: none */
   uint64_t rebind_interval; /* from it to the next one without an authenticated packet */
   uint64_t jitter;          /* state of the generator of timer jitter */
-  uint32_t round_messages;  /* handshake messages read in this round */
-  uint64_t round_begin;     /* boot time */
+  uint64_t load_window;     /* boot time at which counting for load began anew */
+  uint32_t load_messages;   /* handshake messages since then */
   uint64_t load_until;      /* boot time, 0: not under load */
   uint64_t icmp_time;       /* when icmp_credit was right */
   uint64_t icmp_credit;     /* ns; an answer costs 1 s / ICMP_PER_SECOND */

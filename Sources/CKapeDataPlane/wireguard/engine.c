@@ -131,12 +131,6 @@ static void tick(kdp_lane *lane, kdp_out *out, kdp_now now) {
   kdp_wg_call_end(device, out, now);
 }
 
-static void quiescent(kdp_lane *lane, kdp_now now) {
-  kdp_wg_device *device = kdp_wg_device_of_lane(lane);
-  device->round_messages = 0;
-  device->round_begin = now.boot;
-}
-
 static bool next_event(kdp_engine *engine, kdp_event *event) {
   return kdp_event_queue_take(&kdp_wg_device_of(engine)->events, event);
 }
@@ -159,7 +153,6 @@ static const kdp_engine_ops ops = {
     .set_inside_mtu = set_inside_mtu,
     .deadline = deadline,
     .tick = tick,
-    .quiescent = quiescent,
     .next_event = next_event,
     .statistics = statistics,
 };

@@ -115,12 +115,11 @@ bool kdp_wg_under_load(const kdp_wg_device *device, uint64_t boot) {
 }
 
 static void count_message(kdp_wg_device *device, kdp_now now) {
-  /* A round that lasts this long is one that its host never ends: without it, load would never end either. */
-  if (now.boot - device->round_begin >= KDP_WG_ROUND_MAX) {
-    device->round_begin = now.boot;
-    device->round_messages = 0;
+  if (now.boot - device->load_window >= KDP_WG_LOAD_WINDOW) {
+    device->load_window = now.boot;
+    device->load_messages = 0;
   }
-  if (++device->round_messages < KDP_WG_LOAD_MESSAGES) return;
+  if (++device->load_messages < KDP_WG_LOAD_MESSAGES) return;
   if (!kdp_wg_under_load(device, now.boot)) kdp_wg_tell_simple(device, KDP_EVENT_UNDER_LOAD, NULL, KDP_OK, 1, now);
   device->load_until = now.boot + KDP_WG_LOAD_HOLD;
 }
@@ -128,9 +127,10 @@ static void count_message(kdp_wg_device *device, kdp_now now) {
 /* What a message must show before it may cost us a multiplication. OK, or what became of it; with COOKIE_SENT the
    caller has to send one. */
 static kdp_status admit(kdp_wg_device *device, const kdp_packet *packet, const kdp_path *path, kdp_now now) {
-  count_message(device, now);
   if (!device->identity.present) return KDP_NO_KEY;
   if (!kdp_wg_mac1_valid(&device->checker, packet->data, packet->size)) return KDP_BAD_MAC1;
+  /* Only what may cost more than this counts as load: whoever does not know our public key cannot make others wait. */
+  count_message(device, now);
   if (!kdp_wg_under_load(device, now.boot)) return KDP_OK;
   if (!kdp_wg_mac2_valid(&device->checker, packet->data, packet->size, &path->remote, &device->host, now.boot))
     return KDP_COOKIE_SENT;

@@ -78,8 +78,7 @@ void kdp_engine_set_inside_mtu(kdp_engine *engine, uint16_t bytes) KDP_NONNULL;
    handshakes_per_call; what is left over makes the deadline `now`. A clock that jumps leads to one pass. */
 uint64_t kdp_engine_deadline(const kdp_lane *lane) KDP_NONNULL;
 void kdp_engine_tick(kdp_lane *lane, kdp_out *out, kdp_now now) KDP_NONNULL;
-/* Once a round of the caller's loop: no pointer from an earlier call is held any more. Marks the end of a round for
- * load detection. */
+/* Once a round of the caller's loop: no pointer from an earlier call is held any more. */
 void kdp_lane_quiescent(kdp_lane *lane, kdp_now now) KDP_NONNULL;
 
 /* Events. Lane 0. */
