@@ -57,6 +57,11 @@ enum Background {
     close(raw)
   }
 
+  /// For a child that starts other programs before it reports: one that goes on must not keep the reader waiting.
+  static func keepReportToOurselves() {
+    if let raw = variable(reportVariable).flatMap({ Int32($0) }) { _ = fcntl(raw, F_SETFD, FD_CLOEXEC) }
+  }
+
   static var isChild: Bool { variable(reportVariable) != nil }
 
   private static func read(_ reading: borrowing Descriptor) -> Report {

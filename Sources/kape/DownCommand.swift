@@ -58,6 +58,11 @@ struct DownCommand: Command {
 
   private static func recover(_ name: String) async -> ExitCode {
     guard Files.exists(RunDirectory.journal(of: name)) else {
+      if (try? Recovery.restoreForgottenFile(name)) == true {
+        Console.error("\(name): put \(NameServices.file) back as it was before")
+        return .done
+      }
+      if let code = RunningTunnel.refused() { return code }
       Console.error("\(name): 'kape up' runs no tunnel of that name" + other(name))
       return .failed
     }

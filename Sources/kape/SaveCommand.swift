@@ -1,3 +1,4 @@
+import Glibc
 import KapeControl
 
 struct SaveCommand: Command {
@@ -27,6 +28,7 @@ struct SaveCommand: Command {
       let code = try ControlConnection.ask(name, .save, out: { Console.out($0) }, error: { Console.error($0) })
       return ExitCode(rawValue: code) ?? .failed
     } catch {
+      if let code = RunningTunnel.refused() { return code }
       Console.error(
         RunDirectory.holder(of: name) == nil ? "\(name): 'kape up' runs no tunnel of that name" : "\(name): \(error)")
       return .failed
@@ -42,6 +44,13 @@ enum RunningTunnel {
       return argument
     }
     return try ConfigurationFile.interfaceName(argument)
+  }
+
+  /// For those who may not see what is running, when they find nothing.
+  static func refused() -> ExitCode? {
+    guard geteuid() != 0 else { return nil }
+    Console.error("only root is told about tunnels")
+    return .missing
   }
 
   private static func isFile(_ argument: String) -> Bool { Files.exists(argument) }

@@ -11,7 +11,7 @@ struct StatusCommand: Command {
 
       --json   as JSON, in the form that docs/status.schema.json describes
 
-    exit status: 0 done; 1 there is no such interface, or it does not answer; 2 usage
+    exit status: 0 done; 1 there is no such interface, or it does not answer; 2 usage; 3 no privilege
 
     """
 
@@ -24,6 +24,7 @@ struct StatusCommand: Command {
     if let argument = rest.first {
       let name = (try? RunningTunnel.name(argument)) ?? argument
       guard let text = text(name, isJSON) else {
+        if let code = RunningTunnel.refused() { return code }
         Console.error("\(name): no such interface of 'kape up' or 'kape wg' answers")
         return .failed
       }
@@ -42,6 +43,7 @@ struct StatusCommand: Command {
       // A socket that nobody answers on is no interface.
       texts += others.compactMap { text($0, isJSON) }
     }
+    if texts.isEmpty, let code = RunningTunnel.refused() { return code }
     if isJSON {
       Console.out(StatusJSON.document(texts, at: Timestamp.now()).text)
     } else if !texts.isEmpty {

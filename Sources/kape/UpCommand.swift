@@ -180,6 +180,7 @@ struct UpCommand: Command {
     signal(SIGPIPE, SIG_IGN)
     // Commands of the configuration expect the folder that the person is in.
     if Background.isChild, let folder = variable(folderVariable) { _ = chdir(folder) }
+    Background.keepReportToOurselves()
     unsetenv(folderVariable)
     let signals: TerminationSignals
     let session: TunnelSession
@@ -194,8 +195,11 @@ struct UpCommand: Command {
     } catch {
       return fail(.failed, "\(error)")
     }
-    for warning in await session.warnings { Console.error("warning: " + warning) }
-    if Background.isChild { leaveTerminal() }
+    if Background.isChild {
+      // In the foreground they are lines of the log.
+      for warning in await session.warnings { Console.error("warning: " + warning) }
+      leaveTerminal()
+    }
     Background.report(.ready)
     let ending = await session.run(signals)
     return await end(session, ending)

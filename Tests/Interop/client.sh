@@ -17,7 +17,9 @@ hosts() {
   ip -n $b addr add 192.0.2.2/24 dev the-wire; ip -n $b addr add 2001:db8::2/64 dev the-wire nodad
   ip -n $c addr add 192.0.2.3/24 dev wire; ip -n $c addr add 2001:db8::3/64 dev wire nodad
   within 10 settled
-  ip -n $a route add default via 192.0.2.2; ip -n $a route add default via 2001:db8::2
+  # The kernel may take a moment to make the networks of the addresses.
+  within 5 ip -n $a route add default via 192.0.2.2
+  within 5 ip -n $a route add default via 2001:db8::2
   mkdir -p "$work/etc/wireguard" "$work/etc/iproute2"
   cp /etc/iproute2/* "$work/etc/iproute2/" 2>/dev/null || true
   printf '127.0.0.1 localhost\n' >"$work/etc/hosts"

@@ -1,6 +1,6 @@
-/* Preloaded into kape: ends it with SIGKILL just before its Nth call that changes something of the system, or of its own
-   record of that. STOP_AT is N, STOP_LOG a file that gets a line for each such call. Calls that only ask, and those of
-   other programs, do not count. */
+/* Preloaded into kape: ends it with SIGKILL just before its Nth call that changes something of the system, or of its
+   own record of that. STOP_AT is N, STOP_LOG a file that gets a line for each such call. Calls that only ask, and those
+   of other programs, do not count. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -35,8 +35,8 @@ static void point(const char *name, const char *detail) {
   if (number == atoi(at)) kill(getpid(), SIGKILL);
 }
 
-#define REAL(name) \
-  static typeof(name) *real; \
+#define REAL(name)                                                                                                     \
+  static typeof(name) *real;                                                                                           \
   if (!real) real = dlsym(RTLD_NEXT, #name)
 
 ssize_t write(int fd, const void *bytes, size_t size) {

@@ -105,7 +105,14 @@ package enum ControlConnection {
     _ name: String, _ request: ControlRequest, out: (String) -> Void, error: (String) -> Void,
     raw: (String) -> Void = { _ in }
   ) throws(Failure) -> Int32 {
-    let socket = try connect(name)
+    try ask(path: RunDirectory.socket(of: name), request, out: out, error: error, raw: raw)
+  }
+
+  static func ask(
+    path: String, _ request: ControlRequest, out: (String) -> Void, error: (String) -> Void,
+    raw: (String) -> Void = { _ in }
+  ) throws(Failure) -> Int32 {
+    let socket = try connect(path)
     let question = request.rawValue + "\n"
     guard send(socket.raw, question, question.utf8.count, Int32(MSG_NOSIGNAL)) == question.utf8.count else {
       throw .cutOff
@@ -133,9 +140,9 @@ package enum ControlConnection {
     }
   }
 
-  private static func connect(_ name: String) throws(Failure) -> Descriptor {
+  private static func connect(_ path: String) throws(Failure) -> Descriptor {
     do throws(SystemError) {
-      return try UnixSocket.connect(RunDirectory.socket(of: name))
+      return try UnixSocket.connect(path)
     } catch {
       throw .notAnswering(error)
     }

@@ -68,4 +68,18 @@ package enum Recovery {
     _ = try? Files.remove(RunDirectory.journal(of: name))
     return true
   }
+
+  /// The machine was started anew while a tunnel was up: its journal is gone, resolv.conf on disk is still the tunnel's,
+  /// and the old one is kept beside it. False: there is nothing of the kind.
+  package static func restoreForgottenFile(_ name: String, file: String = NameServices.file) throws(SystemError) -> Bool
+  {
+    let backup = ResolverFileBackup.beside(file, interface: name)
+    guard try backup.original() != nil else { return false }
+    guard try Files.text(file)?.hasPrefix(ResolverFile.heading(name)) == true else {
+      try backup.forget()
+      return false
+    }
+    try backup.restore()
+    return true
+  }
 }

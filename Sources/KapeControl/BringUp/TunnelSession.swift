@@ -82,6 +82,7 @@ package actor TunnelSession {
     self.log = log
     directory = try Self.claim(request.file.interface)
     try await Self.recover(directory, say)
+    Self.restoreForgottenFile(request.file.interface, say)
     try Self.checkFree(request.file.interface)
     do throws(SystemError) {
       journal = try Journal(RunDirectory.journal(of: request.file.interface))
@@ -123,6 +124,14 @@ package actor TunnelSession {
     }
   }
 
+  private static func restoreForgottenFile(_ name: String, _ say: (String) -> Void) {
+    do throws(SystemError) {
+      if try Recovery.restoreForgottenFile(name) { say("\(name): put \(NameServices.file) back as it was before") }
+    } catch {
+      say("\(name): \(error)")
+    }
+  }
+
   private static func checkFree(_ name: String) throws(Failure) {
     guard if_nametoindex(name) != 0 else { return }
     if let holder = ConfigurationSocket.holder(of: name) ?? SocketHolder.ofTun(named: name) {
@@ -138,9 +147,10 @@ package actor TunnelSession {
     do {
       try await makeEverything()
     } catch {
-      for problem in await takeDown(nil) { log.error("not_put_back", ["error": problem]) }
+      let problems = await takeDown(nil)
       forget()
-      throw Self.failure(error)
+      let failure = Self.failure(error)
+      throw problems.isEmpty ? failure : .failed(([failure.description] + problems).joined(separator: "\n"))
     }
     isUp = true
     upSince = Timestamp.now()

@@ -23,10 +23,13 @@ package enum ResolverFile {
     return content
   }
 
+  /// How a tunnel's file begins.
+  package static func heading(_ interface: String) -> String { "# while the tunnel \(interface) is up; " }
+
   /// The file while the tunnel is up: its servers and search domains in place of those of `original`; what the tunnel
   /// does not name stays, options too.
   package static func write(_ wanted: Content, over original: String, interface: String) -> String {
-    var text = "# while the tunnel \(interface) is up; what was here before comes back with 'kape down \(interface)'\n"
+    var text = heading(interface) + "what was here before comes back with 'kape down \(interface)'\n"
     for server in wanted.servers { text += "nameserver \(server)\n" }
     if !wanted.search.isEmpty { text += "search " + wanted.search.joined(separator: " ") + "\n" }
     forEachLine(original) { keyword, _, line in

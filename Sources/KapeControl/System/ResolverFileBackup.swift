@@ -45,8 +45,12 @@ package struct ResolverFileBackup: Equatable, Sendable {
     } else if !Files.exists(path) {
       self.init(path: path, way: .absent)
     } else {
-      self.init(path: path, way: .beside(parent + "/.resolv.conf.before-kape-" + interface))
+      self = .beside(path, interface: interface)
     }
+  }
+
+  static func beside(_ path: String, interface: String) -> ResolverFileBackup {
+    ResolverFileBackup(path: path, way: .beside(parent(of: path) + "/.resolv.conf.before-kape-" + interface))
   }
 
   private static func parent(of path: String) -> String {

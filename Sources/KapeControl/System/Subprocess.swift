@@ -52,7 +52,7 @@ package struct Subprocess: Sendable {
     let process = Process()
     let limit = deadline.map { monotonicNow() + UInt64($0.components.seconds) * 1_000_000_000 }
     return try await withTaskCancellationHandler {
-      try await onThread { () throws(SystemError) in
+      try await onThread(always: true) { () throws(SystemError) in
         try run(process, output, until: limit)
       }
     } onCancel: {
@@ -143,6 +143,7 @@ package struct Subprocess: Sendable {
       posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO)
       posix_spawn_file_actions_adddup2(&actions, output, STDERR_FILENO)
     }
+    clinux_spawn_actions_close_from(&actions, STDERR_FILENO + 1)
     var attributes = posix_spawnattr_t()
     posix_spawnattr_init(&attributes)
     defer { posix_spawnattr_destroy(&attributes) }
@@ -199,24 +200,58 @@ package struct Subprocess: Sendable {
   }
 }
 
-/// Runs something that blocks on a thread of its own, so that no thread of the cooperative pool is held up.
+/// Runs something that blocks on a thread of its own, so that no thread of the cooperative pool is held up. A task that
+/// is cancelled does not wait for it, unless it has to be over first (`always`).
 func onThread<Value: Sendable, Failure: Error>(
-  _ work: @escaping @Sendable () throws(Failure) -> Value
+  always: Bool = false, _ work: @escaping @Sendable () throws(Failure) -> Value
 ) async throws -> Value {
-  let result: Result<Value, any Error> = await withCheckedContinuation { continuation in
-    do {
-      try startThread(stackSize: 512 * 1024) {
-        do throws(Failure) {
-          continuation.resume(returning: .success(try work()))
-        } catch {
-          continuation.resume(returning: .failure(error))
+  let answer = Answer<Value>()
+  return try await withTaskCancellationHandler {
+    try await withCheckedThrowingContinuation { continuation in
+      answer.expect(continuation)
+      do {
+        try startThread(stackSize: 512 * 1024) {
+          do throws(Failure) {
+            answer.give(.success(try work()))
+          } catch {
+            answer.give(.failure(error))
+          }
         }
+      } catch {
+        answer.give(.failure(error))
       }
-    } catch {
-      continuation.resume(returning: .failure(error))
     }
+  } onCancel: {
+    if !always { answer.give(.failure(CancellationError())) }
   }
-  return try result.get()
+}
+
+/// The first of several answers counts, whoever comes first: they or who waits for them.
+private final class Answer<Value: Sendable>: Sendable {
+  private struct State {
+    var continuation: CheckedContinuation<Value, any Error>?
+    var result: Result<Value, any Error>?
+    var isGiven = false
+  }
+  private let state = Mutex(State())
+
+  func expect(_ continuation: CheckedContinuation<Value, any Error>) {
+    let result = state.withLock { state in
+      if state.result == nil { state.continuation = continuation }
+      return state.result
+    }
+    if let result { continuation.resume(with: result) }
+  }
+
+  func give(_ result: Result<Value, any Error>) {
+    let continuation: CheckedContinuation<Value, any Error>? = state.withLock { state in
+      guard !state.isGiven else { return nil }
+      state.isGiven = true
+      if state.continuation == nil { state.result = result }
+      return state.continuation
+    }
+    continuation?.resume(with: result)
+  }
 }
 
 /// Gathers pieces until there are whole lines; a last line without an end comes when the buffer goes.
