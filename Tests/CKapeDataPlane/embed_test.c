@@ -77,6 +77,41 @@ static void the_example_carries_a_packet_there_and_back(void **state) {
   node_free(remote);
 }
 
+/* Handshake messages that come one by one are no load: each is a round of its own. */
+enum { MESSAGES = 40 };
+
+static embed_event one_by_one(embed_host *host, uint64_t deadline) {
+  static const uint8_t initiation[148] = {1}; /* of the right size and type, and nothing else right */
+  program *p = (program *)host;
+  (void)deadline;
+  kdp_path path = node_path(p->self, p->remote);
+  if (p->turn++ < MESSAGES)
+    return (embed_event){.kind = EMBED_DATAGRAM, .bytes = {(void *)initiation, sizeof initiation}, .path = path};
+  if (p->taken < p->remote->sent_count) {
+    const kept_datagram *datagram = &p->remote->sent[p->taken++];
+    return (embed_event){.kind = EMBED_DATAGRAM, .bytes = {(void *)datagram->bytes, datagram->size}, .path = path};
+  }
+  return (embed_event){.kind = EMBED_STOP};
+}
+
+static void handshake_messages_one_by_one_are_no_load(void **state) {
+  (void)state;
+  node *self = node_make(1, NULL, NULL), *remote = node_make(2, NULL, NULL);
+  assert_int_equal(node_add_peer(remote, self, true, node_time(1000)), KDP_OK);
+  program p = {.host = {one_by_one, send_datagram, deliver, now}, .self = self, .remote = remote};
+  kdp_wireguard_prefix_change prefix = node_prefix(remote);
+  kdp_wireguard_peer_change peer = node_peer(remote, true, &prefix, 1);
+  kdp_wireguard_change change = {.fields = KDP_WIREGUARD_SET_PRIVATE_KEY, .peer = &peer, .peer_count = 1};
+  memcpy(change.private_key, self->private_key, sizeof change.private_key);
+  assert_int_equal(node_send_to(remote, self, 50, node_time(1000)), KDP_OK);
+  assert_int_equal(remote->sent_count, 1); /* its initiation */
+  assert_int_equal(embed(&p.host, &change), KDP_OK);
+  uint8_t expected[256];
+  assert_int_equal(p.answer_size, node_packet(expected, remote, self, 50)); /* answered, so its packet came */
+  node_free(self);
+  node_free(remote);
+}
+
 static void a_change_that_is_refused_ends_it(void **state) {
   (void)state;
   kdp_wireguard_peer_change peer = {.fields = 0};
@@ -88,6 +123,7 @@ static void a_change_that_is_refused_ends_it(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_example_carries_a_packet_there_and_back),
+      cmocka_unit_test(handshake_messages_one_by_one_are_no_load),
       cmocka_unit_test(a_change_that_is_refused_ends_it),
   };
   return cmocka_run_group_tests_name("embedding example", tests, NULL, NULL);

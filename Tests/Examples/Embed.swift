@@ -20,5 +20,6 @@ func embed(_ file: String, in host: some EmbeddingHost) throws {
     output.forEachWirePacket { bytes, attributes in host.send(bytes, to: attributes.path) }
     output.forEachInsidePacket { bytes in host.deliver(bytes) }
     output.removeAll()
+    tunnel.endRound(now: .now())
   }
 }

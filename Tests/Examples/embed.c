@@ -33,6 +33,7 @@ kdp_status embed(embed_host *my, const kdp_wireguard_change *peers) {
     kdp_batch_release(&out->wire, pool);
     kdp_batch_release(&out->inside, pool);
     out->action_count = 0;
+    kdp_lane_quiescent(lane, my->now(my));
   }
   kdp_engine_destroy(engine);
   kdp_out_destroy(storage);
