@@ -532,6 +532,33 @@ static void counters_are_those_of_the_messages(void **state) {
   node_free(b);
 }
 
+/* `wg setconf` of the same file again and again. */
+static void the_same_configuration_again_takes_no_more_memory(void **state) {
+  (void)state;
+  enum { MANY = 500 };
+  node *a = node_make(1, NULL, NULL);
+  static kdp_wireguard_peer_change changes[MANY];
+  static kdp_wireguard_prefix_change prefixes[MANY];
+  for (uint32_t i = 0; i < MANY; i++) {
+    changes[i] = numbered(i + 1, KDP_WIREGUARD_PEER_REPLACE_PREFIXES);
+    prefixes[i].prefix =
+        (kdp_prefix){.family = KDP_FAMILY_IPV4, .length = 32, .bytes = {10, 1, (uint8_t)(i >> 8), (uint8_t)i}};
+    changes[i].prefix = &prefixes[i];
+    changes[i].prefix_count = 1;
+  }
+  size_t empty = a->allocated, first = 0;
+  for (int round = 0; round < 20; round++) {
+    assert_int_equal(apply(a, round % 2 ? KDP_WIREGUARD_REPLACE_PEERS : 0, changes, MANY), KDP_OK);
+    if (round == 1) first = a->allocated;
+    if (round > 1) assert_true(a->allocated <= first + first / 20);
+  }
+  print_message("%zu bytes for a peer with a prefix\n", (a->allocated - empty) / MANY);
+  assert_int_equal(apply(a, KDP_WIREGUARD_REPLACE_PEERS, NULL, 0), KDP_OK);
+  print_message("%zu bytes stay when all have gone\n", a->allocated - empty);
+  assert_true(a->allocated - empty < (first - empty) / 10);
+  node_free(a);
+}
+
 /* ---- Size ---- */
 
 static void ten_thousand_peers_are_configured_and_read_back_quickly(void **state) {
@@ -592,6 +619,7 @@ int main(void) {
       cmocka_unit_test(after_creation_and_configuration_nothing_is_allocated),
       cmocka_unit_test(peers_are_listed_in_order_while_some_come_and_go),
       cmocka_unit_test(counters_are_those_of_the_messages),
+      cmocka_unit_test(the_same_configuration_again_takes_no_more_memory),
       cmocka_unit_test(ten_thousand_peers_are_configured_and_read_back_quickly),
   };
   return cmocka_run_group_tests_name("wireguard configuration", tests, NULL, NULL);

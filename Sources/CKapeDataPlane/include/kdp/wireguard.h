@@ -48,7 +48,7 @@ kdp_status kdp_wireguard_create(const kdp_wireguard_config *config, const kdp_li
 
 enum kdp_wireguard_device_fields {
   KDP_WIREGUARD_SET_PRIVATE_KEY =
-      1 << 0, /* all zero: removes it. Ends every session; a peer with the same public key is removed */
+      1 << 0, /* all zero: removes it. Ends every session, unless it is the same key; a peer with its public key goes */
   /* Removes every peer that is not in the list (as one to be there: neither to be removed nor only to be updated). One
      that is keeps its session and its endpoint; its prefixes, preshared key and keepalive are as for a new peer. */
   KDP_WIREGUARD_REPLACE_PEERS = 1 << 1,
