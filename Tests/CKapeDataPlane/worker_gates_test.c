@@ -30,16 +30,16 @@
 static _Atomic(bool) counting;
 static _Atomic(uint64_t) allocations;
 
-static void note_allocation(void) {
-  if (atomic_load_explicit(&counting, memory_order_relaxed))
-    atomic_fetch_add_explicit(&allocations, 1, memory_order_relaxed);
-}
-
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || __has_feature(address_sanitizer) ||               \
     __has_feature(thread_sanitizer)
 enum { COUNTED = 0 }; /* the sanitizers have an allocator of their own */
 #else
 enum { COUNTED = 1 };
+static void note_allocation(void) {
+  if (atomic_load_explicit(&counting, memory_order_relaxed))
+    atomic_fetch_add_explicit(&allocations, 1, memory_order_relaxed);
+}
+
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *memory, size_t size);
