@@ -1,14 +1,17 @@
 /* The packet path of a worker, both directions, packet by packet. */
+#include <netinet/in.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include <cmocka.h>
 
 #include "core/bytes.h"
+#include "io/linux_compat.h"
 #include "support/rig.h"
 
 enum { PACKETS = 3000, WINDOW = 100, ROOM = 2048 };
@@ -183,11 +186,20 @@ static void odd_datagrams_do_not_stop_reception(void **state) {
   const size_t sizes[] = {10000, 65507, 0, 1};
   for (int i = 0; i < 4; i++)
     rig_send(&r, zero, sizes[i]);
+  /* 38 of 1,700 bytes and one of 3, which arrive joined. */
+  int segment = 1700;
+  assert_int_equal(setsockopt(r.wire, IPPROTO_UDP, UDP_SEGMENT, &segment, sizeof segment), 0);
+  rig_send(&r, zero, 38 * 1700 + 3);
+  segment = 0;
+  assert_int_equal(setsockopt(r.wire, IPPROTO_UDP, UDP_SEGMENT, &segment, sizeof segment), 0);
   packet good;
   good.size = rig_udp_packet(&r, false, 0, 333, good.bytes);
   wire_to_inside(&r, &good, 1);
+  kdp_io_statistics statistics;
+  kdp_worker_statistics(r.worker, &statistics);
+  assert_int_equal(statistics.joined_reads, 1);
   assert_int_equal(rig_close(&r), KDP_OK);
-  assert_int_equal(r.engine.damaged, 4);
+  assert_int_equal(r.engine.damaged, 4 + 39);
 }
 
 /* An engine that takes little at a time gets the rest again, and nothing is lost or turned round. */

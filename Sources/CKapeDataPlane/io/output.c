@@ -321,8 +321,9 @@ static bool keep_unwritten(kdp_worker *worker, uint32_t index, int error) {
 
 static void plan_writes(kdp_worker *worker) {
   uint32_t off = worker->fallbacks;
-  kdp_join_rules rules = {.tcp = !(off & (KDP_FALLBACK_NO_TUN_JOIN | KDP_FALLBACK_NO_TSO)),
-                          .udp = worker->tun.uso && !(off & (KDP_FALLBACK_NO_TUN_JOIN | KDP_FALLBACK_NO_USO))};
+  bool join = !(off & (KDP_FALLBACK_NO_TUN_JOIN | KDP_FALLBACK_NO_VNET_HEADER));
+  kdp_join_rules rules = {.tcp = join && !(off & KDP_FALLBACK_NO_TSO),
+                          .udp = join && worker->tun.uso && !(off & KDP_FALLBACK_NO_USO)};
   kdp_write_plan_make(worker->write, &worker->out->inside, rules, worker->tun.vnet_header);
 }
 

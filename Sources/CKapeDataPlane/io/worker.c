@@ -1,6 +1,7 @@
 /* A worker's life and what other threads may ask of it. */
 #define _GNU_SOURCE /* struct mmsghdr, struct in6_pktinfo */
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <time.h>
@@ -165,8 +166,13 @@ kdp_status kdp_worker_start(kdp_worker *worker) {
   pthread_attr_t attributes;
   int error = pthread_attr_init(&attributes);
   if (error == 0) {
+    /* Signals are for the program's own threads. */
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
     error = pthread_attr_setstacksize(&attributes, STACK_SIZE);
     if (error == 0) error = pthread_create(&worker->thread, &attributes, run_thread, worker);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
   }
   if (error != 0) {
