@@ -363,6 +363,10 @@ void sim_host_receive(sim_host *host, sim_datagram *datagram, uint16_t port) {
 
 /* ---- The caller's own calls ---- */
 
+void sim_host_deafen(sim_host *host, bool deaf) {
+  host->deaf = deaf;
+}
+
 kdp_out *sim_host_output(sim_host *host) {
   return &host->lane[0]->out;
 }

@@ -141,6 +141,28 @@ static void set_room(sim_host *host, sim_lane *lane) {
   lane->out.action_capacity = tight ? (uint32_t)sim_random_between(&host->random, 1, 4) : SIM_OUT_ACTIONS;
 }
 
+/* Takes all that is free in the pool, now and then; what was taken is in `taken`. */
+typedef struct starvation {
+  kdp_slot taken[1024];
+  uint32_t count;
+} starvation;
+
+static void starve(sim_host *host, sim_lane *lane, starvation *starvation) {
+  static const uint32_t SIZE[] = {4096, 64};
+  starvation->count = 0;
+  if (!sim_random_chance(&host->random, host->config.starve)) return;
+  uint32_t most = sizeof starvation->taken / sizeof starvation->taken[0];
+  kdp_packet packet;
+  for (uint32_t i = 0; i < 2; i++)
+    while (starvation->count < most && kdp_pool_take_packet(lane->pool, 0, SIZE[i], 0, &packet))
+      starvation->taken[starvation->count++] = packet.slot;
+}
+
+static void feed_again(sim_lane *lane, const starvation *starvation) {
+  for (uint32_t i = 0; i < starvation->count; i++)
+    kdp_pool_release(lane->pool, starvation->taken[i]);
+}
+
 static void restore_room(sim_lane *lane) {
   lane->out.wire.capacity = lane->out.inside.capacity = KDP_BATCH_CAPACITY;
   lane->out.wire.path_capacity = KDP_BATCH_PATHS;
@@ -174,11 +196,14 @@ static void hand(sim_host *host, sim_lane *lane, kdp_batch *batch, bool outside)
     set_room(host, lane);
     kdp_statistics before;
     kdp_engine_statistics(host->engine, &before);
+    starvation starvation;
+    starve(host, lane, &starvation);
     host->memory.sealed = true;
     kdp_now now = sim_host_now(host);
     uint32_t consumed = outside ? kdp_engine_outside(lane->lane, batch, &lane->out, now)
                                 : kdp_engine_inside(lane->lane, batch, &lane->out, now);
     host->memory.sealed = false;
+    feed_again(lane, &starvation);
     if (consumed > total - done) breach(host, "consumed more than there was", consumed, total - done);
     if (consumed == 0 && produced(lane) == 0)
       breach(host, "consumed nothing and produced nothing", total - done, outside);
@@ -229,9 +254,12 @@ static void run_timers(sim_host *host, sim_lane *lane) {
     if (ticks == TICKS_AT_ONCE) breach(host, "the deadline does not move", kdp_engine_deadline(lane->lane), ticks);
     if (host->config.before_call) host->config.before_call(host, host->config.context);
     set_room(host, lane);
+    starvation starvation;
+    starve(host, lane, &starvation);
     host->memory.sealed = true;
     kdp_engine_tick(lane->lane, &lane->out, sim_host_now(host));
     host->memory.sealed = false;
+    feed_again(lane, &starvation);
     sim_note(host->world, "tick", host->index, lane->out.wire.count, lane->out.inside.count);
     sim_drain(host, lane);
     restore_room(lane);
@@ -242,6 +270,7 @@ static void run_timers(sim_host *host, sim_lane *lane) {
 
 static void take_events(sim_host *host) {
   kdp_event event;
+  if (host->deaf) return;
   for (uint32_t taken = 0; kdp_engine_next_event(host->engine, &event); taken++) {
     if (taken == EVENTS_AT_ONCE) breach(host, "events without end", event.kind, 0);
     if (event.kind == 0 || event.kind >= SIM_EVENT_KINDS) breach(host, "an unknown event", event.kind, 0);

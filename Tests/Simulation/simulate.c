@@ -3,7 +3,7 @@
    simulate list
    simulate SCENARIO --seed N [--trace]       one seed; prints its trace hash
    simulate SCENARIO [--seeds COUNT] [--from N] [--jobs J]
-   simulate check [--scale K | --seeds COUNT] [--jobs J] [--from N]
+   simulate check [--scale K | --seeds COUNT] [--jobs J] [--from N] [--stop]
                                               every scenario, its own number of seeds times K or COUNT, and what must
                                               occur in all of them
 
@@ -27,7 +27,7 @@ enum { SUITE_COUNT = sizeof SUITES / sizeof SUITES[0], MAX_JOBS = 64 };
 typedef struct options {
   const char *command;
   uint64_t seed, from, seeds, scale, jobs;
-  bool one, trace;
+  bool one, trace, stop;
 } options;
 
 /* What a child process tells: in memory that both see, so that it is there also after a crash. */
@@ -196,6 +196,7 @@ static int check(const options *options) {
       const sim_scenario *scenario = &SUITES[s]->scenario[i];
       uint64_t seeds = options->seeds ? options->seeds : scenario->seeds * options->scale;
       whole &= run_seeds(scenario, options->from, seeds, options->jobs, &sum);
+      if (options->stop && !whole) return 1;
     }
     good &= summarise(SUITES[s], &sum, options->seeds == 0) && whole;
   }
@@ -233,6 +234,10 @@ static bool read_options(int count, char **argument, options *options) {
       options->trace = true;
       continue;
     }
+    if (strcmp(argument[i], "--stop") == 0) {
+      options->stop = true;
+      continue;
+    }
     if (i + 1 == count) return false;
     const char *name = argument[i++];
     uint64_t *into = NULL;
@@ -250,7 +255,7 @@ int main(int count, char **argument) {
   long cores = sysconf(_SC_NPROCESSORS_ONLN);
   options options = {.from = 1, .scale = 1, .jobs = cores > 0 && cores <= MAX_JOBS ? (uint64_t)cores : 1};
   if (!read_options(count, argument, &options)) {
-    fprintf(stderr, "usage: simulate list | check [--scale K | --seeds COUNT] [--from N] [--jobs J]\n"
+    fprintf(stderr, "usage: simulate list | check [--scale K | --seeds COUNT] [--from N] [--jobs J] [--stop]\n"
                     "       simulate SCENARIO [--seed N [--trace]] [--seeds COUNT] [--from N] [--jobs J]\n");
     return 2;
   }

@@ -151,6 +151,7 @@ typedef struct sim_host_config {
   uint64_t wake_latency; /* most that a wake-up is late; 0: 20 us */
   uint32_t socket_queue; /* datagrams that wait; more are lost. 0: 512 */
   bool roomy;            /* never call the engine with little room in `out` */
+  uint32_t starve;       /* chance of a call that finds the pool empty */
   /* Seen, not kept: events, datagrams (raw hosts), packets that came out inside and belong to no flow (true: known and
      fine; default: ICMP errors are checked and counted, anything else fails the run), actions that the host does not
      carry out itself (RESOLVE). */
@@ -203,6 +204,9 @@ void sim_host_step_boot(sim_host *host, int64_t ns);
 
 /* An inner packet from outside all flows. */
 void sim_host_inside(sim_host *host, const void *packet, uint32_t size);
+/* Events are not taken any more, or again. */
+void sim_host_deafen(sim_host *host, bool deaf);
+
 /* Calls that need an `out`: the pointer is good until the next call into the simulator; sim_host_flush carries out
    what it holds and looks at the deadline again. */
 kdp_out *sim_host_output(sim_host *host);

@@ -242,7 +242,11 @@ void wg_hostile_datagrams(sim *world) {
     const wg_device *to_device = target[i % 2];
     kdp_address to = wg_endpoint(to_device, pair.outer);
     uint32_t size;
-    if (i % 3 == 0) {
+    if (i % 30 == 1) {
+      /* An ephemeral key of low order behind a right MAC1. */
+      size = 148;
+      wg_forge_initiation(world, to_device, bytes, i % 60 == 1);
+    } else if (i % 3 == 0) {
       size = i % 9 == 0 ? (uint32_t)sim_random_below(random, 65508) : (uint32_t)sim_random_below(random, 200);
       sim_random_fill(random, bytes, size);
       if (size >= 4 && i % 2) kdp_store_le32(bytes, (uint32_t)sim_random_below(random, 6));
@@ -263,6 +267,8 @@ void wg_hostile_datagrams(sim *world) {
   for (uint32_t i = 0; i < 2; i++)
     good += sim_host_handed(target[i]->host, true, KDP_OK) + sim_host_handed(target[i]->host, true, KDP_KEEPALIVE);
   sim_check_number(world, good, ==, sim_host_sent(pair.a->host) + sim_host_sent(pair.b->host));
+  sim_check(world,
+            wg_statistics(pair.b).status[KDP_LOW_ORDER_KEY] + wg_statistics(pair.a).status[KDP_LOW_ORDER_KEY] == 20);
   sim_flow_counts up = sim_flow_counts_of(pair.up), down = sim_flow_counts_of(pair.down);
   sim_check_number(world, up.delivered, ==, up.sent);
   sim_check_number(world, down.delivered, ==, down.sent);

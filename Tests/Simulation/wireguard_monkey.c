@@ -163,7 +163,7 @@ static void send_outside(monkey *monkey) {
   sim_random_fill(monkey->random, bytes, size);
   if (chance(monkey, 30)) {
     size = 148;
-    wg_forge_initiation(monkey->world, monkey->device, bytes);
+    wg_forge_initiation(monkey->world, monkey->device, bytes, chance(monkey, 20));
   } else if (sim_captured_count(monkey->world) > 0 && chance(monkey, 60)) {
     const sim_captured *said =
         sim_captured_at(monkey->world, (uint32_t)below(monkey, sim_captured_count(monkey->world)));

@@ -7,6 +7,8 @@
 void wg_clean(sim *world);
 void wg_rough(sim *world);
 void wg_many_peers(sim *world);
+void wg_starved(sim *world);
+void wg_key_comes_later(sim *world);
 void wg_mtu_sweep(sim *world);
 void wg_strangers_inside(sim *world);
 void wg_prefix_moves(sim *world);

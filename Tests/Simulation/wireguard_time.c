@@ -78,7 +78,10 @@ void wg_long_sleep(sim *world) {
     uint64_t initiations = pair.a->sent[1], before = sim_host_sent(pair.a->host);
     uint64_t delivered = sim_flow_counts_of(pair.up).delivered, woke = sim_now(world) + 1;
     sim_run_for(world, 1);
-    sim_host_network_changed(pair.a->host);
+    if (i % 2) sim_host_network_changed(pair.a->host);
+    sim_run_for(world, KDP_MILLISECOND);
+    uint64_t deadline = kdp_engine_deadline(kdp_engine_lane(sim_host_engine(pair.a->host), 0));
+    sim_check_number(world, deadline, <=, sim_host_now(pair.a->host).boot + wg_seconds(5.34));
     sim_run_for(world, 5 * KDP_SECOND);
     sim_check_number(world, pair.a->sent[1] - initiations, ==, 1);
     sim_check_number(world, pair.a->initiation[initiations] - woke, <=, 2 * KDP_MILLISECOND);

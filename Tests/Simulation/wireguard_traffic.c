@@ -66,7 +66,11 @@ void wg_rough(sim *world) {
 void wg_many_peers(sim *world) {
   enum { CLIENTS = 40 };
   wg_world *wg = wg_begin(world);
-  wg_device *gateway = wg_add(wg, &(wg_device_options){.name = "gateway", .port = 51820});
+  /* A few handshakes a call, so that the herd does not stall the rest. */
+  uint32_t budget = 1 + (uint32_t)sim_random_below(sim_random_of(world), 4);
+  wg_device *gateway =
+      wg_add(wg, &(wg_device_options){.name = "gateway", .port = 51820, .limits = {.handshakes_per_call = budget}});
+  sim_host_deafen(gateway->host, sim_seed(world) % 2); /* half of the time nobody takes its events */
   gateway->one_peer = false;
   sim_flow *up[CLIENTS], *down[CLIENTS];
   for (uint32_t i = 0; i < CLIENTS; i++) {
@@ -99,13 +103,70 @@ void wg_many_peers(sim *world) {
   /* Most of them go, and nothing of the others changes. */
   for (uint32_t i = 0; i < CLIENTS; i += 2)
     wg_remove_peer(gateway, &wg->device[1 + i]);
-  uint64_t handshakes = wg_statistics(gateway).handshakes;
+  kdp_statistics statistics = wg_statistics(gateway);
+  uint64_t handshakes = statistics.handshakes;
+  sim_check(world, (statistics.status[KDP_EVENTS_LOST] > 0) == (sim_seed(world) % 2));
   for (uint32_t i = 1; i < CLIENTS; i += 2)
     sim_flow_send(up[i], 1);
   sim_run_for(world, KDP_SECOND);
   for (uint32_t i = 1; i < CLIENTS; i += 2)
     sim_check_number(world, sim_flow_counts_of(up[i]).delivered, ==, sim_flow_counts_of(up[i]).sent);
   sim_check_number(world, wg_statistics(gateway).handshakes - handshakes, <=, CLIENTS / 2);
+}
+
+/* Pools that are empty at times: packets are lost and counted, and nothing stands still. */
+void wg_starved(sim *world) {
+  wg_world *wg = wg_begin(world);
+  wg_device *a = wg_add(wg, &(wg_device_options){.name = "a", .starve = 20 * SIM_PERCENT});
+  wg_device *b = wg_add(wg, &(wg_device_options){.name = "b", .port = 51820, .starve = 20 * SIM_PERCENT});
+  sim_host_conditions(a->host, GOOD_NETWORK);
+  wg_join(a, b, wg_any_family(world), NULL);
+  sim_flow *up = wg_flow(
+      a, b, &(wg_flow_options){.inner = wg_any_family(world), .start = KDP_SECOND, .interval = KDP_SECOND, .burst = 4});
+  sim_flow *down = wg_flow(b, a, &(wg_flow_options){.inner = wg_any_family(world), .answers = up});
+  sim_run_until(world, 700 * KDP_SECOND);
+  sim_flow_stop(up);
+  sim_run_for(world, 20 * KDP_SECOND);
+  /* Nothing of the data path needs a slot of its own but staged packets, which wait. */
+  sim_check_number(world, sim_flow_counts_of(up).delivered, ==, sim_flow_counts_of(up).sent);
+  sim_check_number(world, sim_flow_counts_of(down).delivered, ==, sim_flow_counts_of(down).sent);
+  sim_check_number(world, wg_statistics(a).key_changes, >=, 5);
+}
+
+/* A peer that is there before the private key is: set-up in any order. */
+void wg_key_comes_later(sim *world) {
+  wg_world *wg = wg_begin(world);
+  wg_device *a = wg_add(wg, &(wg_device_options){.name = "a", .no_key = true});
+  wg_device *b = wg_add(wg, &(wg_device_options){.name = "b", .port = 51820});
+  sim_host_conditions(a->host, GOOD_NETWORK);
+  wg_join(a, b, wg_any_family(world), NULL);
+  sim_check(world, !wg_info(a, b).has_session);
+  sim_flow *up = wg_flow(a, b, &(wg_flow_options){.inner = wg_any_family(world)});
+  sim_flow_send(up, 1);
+  sim_run_for(world, 10 * KDP_SECOND);
+  sim_check_number(world, wg_statistics(a).status[KDP_NO_KEY], ==, 1);
+  sim_check_number(world, a->sent[1], ==, 0);
+  wg_set_key(a);
+  sim_flow_send(up, 1);
+  sim_run_for(world, KDP_SECOND);
+  sim_check_number(world, a->sent[1], ==, 1);
+  sim_check_number(world, sim_flow_counts_of(up).delivered, ==, 1);
+  /* Another key: the sessions end, and with the old key back there is another handshake. */
+  for (uint32_t i = 0; i < 5; i++) {
+    sim_flow_resume(up, 200 * KDP_MILLISECOND);
+    sim_run_for(world, 60 * KDP_SECOND);
+    sim_flow_stop(up);
+    sim_run_for(world, KDP_SECOND);
+    kdp_wireguard_change none = {.fields = KDP_WIREGUARD_SET_PRIVATE_KEY};
+    sim_check_number(world, wg_apply(a, &none), ==, KDP_OK);
+    sim_check(world, !wg_info(a, b).has_session);
+    sim_check_number(world, sim_host_events(a->host, KDP_EVENT_DISCONNECTED), ==, i + 1);
+    uint64_t delivered = sim_flow_counts_of(up).delivered;
+    sim_flow_send(up, 3);
+    sim_run_for(world, 60 * KDP_SECOND);
+    sim_check_number(world, sim_flow_counts_of(up).delivered, ==, delivered);
+    wg_set_key(a);
+  }
 }
 
 /* ---- Path MTU ---- */
@@ -126,7 +187,7 @@ static void obey(sim *world, void *context) {
 /* For every path MTU from 1280 to 1500 that the path answers with, bulk traffic gets through at the largest size. */
 void wg_mtu_sweep(sim *world) {
   sweep *sweep = sim_lend(world, sizeof *sweep);
-  sweep->pair = wg_pair_begin(world, GOOD_NETWORK);
+  sweep->pair = wg_pair_begin_over(world, GOOD_NETWORK, sim_seed(world) % 2 ? KDP_FAMILY_IPV6 : KDP_FAMILY_IPV4);
   wg_pair *pair = &sweep->pair;
   wg_pair_silence(pair);
   bool v6 = pair->outer == KDP_FAMILY_IPV6;

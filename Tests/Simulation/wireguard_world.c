@@ -181,6 +181,7 @@ wg_device *wg_add(wg_world *wg, const wg_device_options *options) {
                             .wall = options->wall,
                             .socket_queue = options->socket_queue,
                             .memory_limit = options->memory_limit,
+                            .starve = options->starve,
                             .on_event = options->on_event,
                             .on_inside = options->on_inside,
                             .before_call = wg_before_call};
@@ -282,9 +283,12 @@ sim_flow *wg_flow(wg_device *from, wg_device *to, const wg_flow_options *options
 }
 
 wg_pair wg_pair_begin(sim *world, const sim_conditions *conditions) {
-  wg_pair pair = {.wg = wg_begin(world), .world = world};
+  return wg_pair_begin_over(world, conditions, wg_any_family(world));
+}
+
+wg_pair wg_pair_begin_over(sim *world, const sim_conditions *conditions, kdp_family outer) {
+  wg_pair pair = {.wg = wg_begin(world), .world = world, .outer = outer};
   sim_random *random = sim_random_of(world);
-  pair.outer = wg_any_family(world);
   pair.a = wg_add(pair.wg, &(wg_device_options){.name = "a"});
   pair.b = wg_add(pair.wg, &(wg_device_options){.name = "b", .port = 51820});
   bool with_key = sim_random_below(random, 2);
@@ -306,10 +310,11 @@ void wg_pair_silence(wg_pair *pair) {
   sim_flow_stop(pair->down);
 }
 
-void wg_forge_initiation(sim *world, const wg_device *to, uint8_t message[148]) {
+void wg_forge_initiation(sim *world, const wg_device *to, uint8_t message[148], bool low_order) {
   kdp_wg_cookie cookie;
   sim_random_fill(sim_random_of(world), message, 148);
   kdp_store_le32(message, KDP_WG_INITIATION);
+  if (low_order) memset(message + 8, 0, KDP_KEY_SIZE);
   kdp_wg_cookie_start(&cookie, to->public_key);
   kdp_wg_macs_write(&cookie, message, 148, 0);
 }

@@ -63,6 +63,7 @@ typedef struct wg_device_options {
   uint64_t wall;
   uint32_t socket_queue;
   size_t memory_limit;
+  uint32_t starve;
   void (*on_event)(sim_host *host, const kdp_event *event, void *device);
   bool (*on_inside)(sim_host *host, const uint8_t *bytes, uint32_t size, void *device);
 } wg_device_options;
@@ -109,10 +110,13 @@ typedef struct wg_pair {
   uint8_t preshared_key[KDP_KEY_SIZE];
 } wg_pair;
 wg_pair wg_pair_begin(sim *world, const sim_conditions *conditions);
+/* The same over a family of the caller's. */
+wg_pair wg_pair_begin_over(sim *world, const sim_conditions *conditions, kdp_family outer);
 void wg_pair_silence(wg_pair *pair);
 
-/* A datagram of random content whose MAC1 a device accepts: what anyone can make who knows its public key. */
-void wg_forge_initiation(sim *world, const wg_device *to, uint8_t message[148]);
+/* A datagram of random content whose MAC1 a device accepts: what anyone can make who knows its public key. With an
+   ephemeral key of zero, if wanted. */
+void wg_forge_initiation(sim *world, const wg_device *to, uint8_t message[148], bool low_order);
 
 /* Which of the marks of sim_coverage are whose. */
 extern const char *const wg_mark_names[];

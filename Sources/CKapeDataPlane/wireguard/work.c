@@ -48,7 +48,10 @@ void kdp_wg_owe_keepalive(kdp_wg_device *device, kdp_wg_peer *peer) {
 /* False: what comes behind has to wait as well. */
 static bool done(kdp_wg_device *device, kdp_status status, kdp_now now) {
   if (status == KDP_OUT_FULL) device->out_blocked = true;
-  if (status == KDP_POOL_EMPTY) device->pool_retry = now.boot + KDP_WG_POOL_RETRY;
+  if (status == KDP_POOL_EMPTY) {
+    kdp_wg_count(device, status, 1);
+    device->pool_retry = now.boot + KDP_WG_POOL_RETRY;
+  }
   return status != KDP_OUT_FULL && status != KDP_POOL_EMPTY;
 }
 
