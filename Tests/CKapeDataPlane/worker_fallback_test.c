@@ -329,6 +329,33 @@ static void a_full_tun_makes_the_packets_wait(void **state) {
   }
 }
 
+static void take_a_new_port(rig *r, kdp_worker *worker) {
+  r->connected = false;
+  assert_int_equal(kdp_worker_set_port(worker, 0), KDP_OK);
+}
+
+/* What waits in new sockets may not wake a worker that cannot hand it on. */
+static void a_full_tun_and_new_sockets_do_not_make_the_worker_spin(void **state) {
+  static uint8_t packet[RUN][600];
+  rig r;
+  open_rig(&r, state);
+  make_run(&r, packet);
+  faults.write = ENOBUFS;
+  faults.write_times = 1 << 30;
+  rig_start(&r);
+  rig_sync(&r, hold);
+  rig_sync(&r, NULL);
+  rig_sync(&r, take_a_new_port);
+  send_run(&r, packet, UDP_SIZE, RUN, RUN);
+  kdp_io_statistics before, after;
+  usleep(20000);
+  kdp_worker_statistics(r.worker, &before);
+  usleep(200000);
+  kdp_worker_statistics(r.worker, &after);
+  assert_in_range(after.rounds - before.rounds, 10, 600); /* it tries again each millisecond */
+  rig_close(&r);
+}
+
 static void an_interface_that_is_down_costs_its_packets_only(void **state) {
   static uint8_t packet[RUN][600];
   rig r;
@@ -401,6 +428,7 @@ int main(void) {
       cmocka_unit_test(a_refused_segmented_send_keeps_its_source),
       cmocka_unit_test(a_refused_joined_write_is_written_singly),
       cmocka_unit_test(a_full_tun_makes_the_packets_wait),
+      cmocka_unit_test(a_full_tun_and_new_sockets_do_not_make_the_worker_spin),
       cmocka_unit_test(an_interface_that_is_down_costs_its_packets_only),
       cmocka_unit_test(a_refused_io_uring_becomes_epoll_and_says_so_once),
       cmocka_unit_test(io_uring_can_be_ruled_out),

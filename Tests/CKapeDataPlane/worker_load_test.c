@@ -1,5 +1,6 @@
 /* A flood of handshake messages as it comes through real sockets: a worker reads few datagrams in one go, and still has
    to see that it is a flood. */
+#define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
@@ -15,6 +16,7 @@
 #include <cmocka.h>
 
 #include "kdp/wireguard.h"
+#include "support/kernel_faults_calls.h"
 #include "support/rig.h"
 #include "wireguard/cookie.h"
 
@@ -73,47 +75,86 @@ static uint32_t count_cookies(const int *sender, uint32_t most) {
   return cookies;
 }
 
-static void a_flood_read_a_few_at_a_time_is_answered_with_cookies(void **state) {
-  int pair[2], sender[SENDERS];
+typedef struct flooded {
+  kdp_tun tun;
+  kdp_engine *engine;
+  kdp_worker *worker;
+  int frames, sender[SENDERS];
+  setting key;
+} flooded;
+
+/* A worker with nothing but a private key, not running yet, and `count` initiations that wait in its socket. */
+static void open_flooded(flooded *f, void **state, uint32_t count) {
+  int pair[2];
+  kernel_faults_clear();
+  memset(f, 0, sizeof *f);
   assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair), 0);
-  kdp_tun tun = {.fd = pair[0]};
+  f->tun.fd = pair[0];
+  f->frames = pair[1];
   kdp_host host = kdp_host_default();
   kdp_wireguard_config wireguard = {0};
   kdp_limits limits = {0};
-  kdp_engine *engine;
-  kdp_worker *worker;
-  assert_int_equal(kdp_wireguard_create(&wireguard, &limits, &host, kdp_now_read(), &engine), KDP_OK);
-  kdp_worker_config config = {.engine = engine, .tun = &tun, .backend = rig_backend(state)};
-  assert_int_equal(kdp_worker_create(&config, &host, &worker), KDP_OK);
-
-  setting s = {.command = {.run = set_key}};
-  s.command.context = &s;
-  kdp_worker_submit(worker, &s.command);
+  assert_int_equal(kdp_wireguard_create(&wireguard, &limits, &host, kdp_now_read(), &f->engine), KDP_OK);
+  kdp_worker_config config = {.engine = f->engine, .tun = &f->tun, .backend = rig_backend(state)};
+  assert_int_equal(kdp_worker_create(&config, &host, &f->worker), KDP_OK);
+  f->key.command = (kdp_command){.run = set_key, .context = &f->key};
+  kdp_worker_submit(f->worker, &f->key.command);
   rng random = {1};
   for (int i = 0; i < SENDERS; i++)
-    sender[i] = open_sender(kdp_worker_port(worker));
-  for (int i = 0; i < MESSAGES; i++) {
+    f->sender[i] = open_sender(kdp_worker_port(f->worker));
+  for (uint32_t i = 0; i < count; i++) {
     uint8_t message[sizeof(kdp_wg_initiation)];
     write_initiation(message, &random);
-    assert_int_equal(send(sender[i % SENDERS], message, sizeof message, 0), sizeof message);
+    assert_int_equal(send(f->sender[i % SENDERS], message, sizeof message, 0), sizeof message);
   }
-  assert_int_equal(kdp_worker_start(worker), KDP_OK);
-  uint32_t cookies = count_cookies(sender, MESSAGES - LET_THROUGH_MOST);
-  assert_true(atomic_load(&s.done));
-  assert_int_equal(s.status, KDP_OK);
-  assert_true(cookies >= MESSAGES - LET_THROUGH_MOST);
+}
 
-  kdp_worker_stop(worker);
-  assert_int_equal(kdp_worker_join(worker), KDP_OK);
-  kdp_worker_destroy(worker);
-  kdp_engine_destroy(engine);
+static void close_flooded(flooded *f) {
+  kdp_worker_stop(f->worker);
+  assert_int_equal(kdp_worker_join(f->worker), KDP_OK);
+  kdp_worker_destroy(f->worker);
+  kdp_engine_destroy(f->engine);
   for (int i = 0; i < SENDERS; i++)
-    close(sender[i]);
-  close(pair[0]);
-  close(pair[1]);
+    close(f->sender[i]);
+  close(f->tun.fd);
+  close(f->frames);
+}
+
+static void a_flood_read_a_few_at_a_time_is_answered_with_cookies(void **state) {
+  flooded f;
+  open_flooded(&f, state, MESSAGES);
+  assert_int_equal(kdp_worker_start(f.worker), KDP_OK);
+  uint32_t cookies = count_cookies(f.sender, MESSAGES - LET_THROUGH_MOST);
+  assert_true(atomic_load(&f.key.done));
+  assert_int_equal(f.key.status, KDP_OK);
+  assert_true(cookies >= MESSAGES - LET_THROUGH_MOST);
+  close_flooded(&f);
+}
+
+/* The kernel takes nothing, the answers fill what room there is, and the flood goes on: there is nothing to do but to
+   wait, and waiting it is. */
+static void a_flood_that_cannot_be_answered_does_not_make_the_worker_spin(void **state) {
+  flooded f;
+  kdp_io_statistics before, after;
+  open_flooded(&f, state, MESSAGES);
+  faults.send = ENOBUFS; /* tried again after a millisecond */
+  faults.send_times = 1 << 30;
+  assert_int_equal(kdp_worker_start(f.worker), KDP_OK);
+  usleep(300000);
+  kdp_worker_statistics(f.worker, &before);
+  usleep(200000);
+  kdp_worker_statistics(f.worker, &after);
+  assert_true(before.udp_reads < MESSAGES); /* it is that far */
+  assert_in_range(after.rounds - before.rounds, 10, 600);
+  faults.send_times = 0;
+  assert_true(count_cookies(f.sender, MESSAGES - LET_THROUGH_MOST) >= MESSAGES - LET_THROUGH_MOST);
+  close_flooded(&f);
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(a_flood_read_a_few_at_a_time_is_answered_with_cookies)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_flood_read_a_few_at_a_time_is_answered_with_cookies),
+      cmocka_unit_test(a_flood_that_cannot_be_answered_does_not_make_the_worker_spin),
+  };
   return rig_run_with_each_backend("worker load", tests, sizeof tests / sizeof tests[0]);
 }

@@ -51,7 +51,7 @@ static void detach(kdp_worker *worker) {
 }
 
 static void attach(kdp_worker *worker) {
-  worker->epoll.wants_wire_room = false;
+  worker->epoll.wants_wire_room = worker->epoll.wire_unwatched = false;
   for (int i = 0; i < KDP_UDP_SOCKETS; i++)
     if (worker->udp.fd[i] >= 0) (void)watch(worker, EPOLL_CTL_ADD, worker->udp.fd[i], EPOLLIN, TAG_IPV4 + (uint32_t)i);
 }
@@ -79,8 +79,8 @@ static void follow_flow(kdp_worker *worker) {
   kdp_epoll *epoll = &worker->epoll;
   bool wire_room = worker->wire_flow == KDP_FLOW_BLOCKED && worker->wire_retry == KDP_NEVER;
   bool inside_room = worker->inside_flow == KDP_FLOW_BLOCKED && worker->inside_retry == KDP_NEVER;
-  bool inside_in = worker->up && worker->wire_flow == KDP_FLOW_OPEN;
-  bool wire_in = worker->inside_flow == KDP_FLOW_OPEN;
+  bool inside_in = kdp_worker_may_take_inside(worker);
+  bool wire_in = kdp_worker_may_take_outside(worker);
   if (inside_in != epoll->inside_watched || inside_room != epoll->wants_inside_room) {
     uint32_t events = (inside_in ? (uint32_t)EPOLLIN : 0) | (inside_room ? (uint32_t)EPOLLOUT : 0);
     if (watch(worker, EPOLL_CTL_MOD, worker->tun.fd, events, TAG_INSIDE)) {

@@ -102,6 +102,11 @@ static void cut(kdp_worker *worker) {
   worker->received_first = worker->received_count = 0;
 }
 
+static void push_outside(kdp_worker *worker) {
+  push(worker, &worker->outside, kdp_engine_outside);
+  worker->outside_waits = worker->outside.count > 0 && worker->wire_flow == KDP_FLOW_BLOCKED;
+}
+
 static void take_outside(kdp_worker *worker) {
   for (uint32_t socket = 0; socket < KDP_UDP_SOCKETS; socket++) {
     if (!(worker->ready & (socket == KDP_UDP_IPV4 ? KDP_READY_IPV4 : KDP_READY_IPV6))) continue;
@@ -110,7 +115,7 @@ static void take_outside(kdp_worker *worker) {
     kdp_count(&worker->count.udp_reads, worker->received_count);
     do {
       cut(worker);
-      push(worker, &worker->outside, kdp_engine_outside);
+      push_outside(worker);
     } while (worker->received_count > 0 && worker->outside.count == 0);
   }
 }
@@ -164,7 +169,11 @@ static uint64_t sooner(uint64_t a, uint64_t b) {
 
 static uint64_t next_deadline(const kdp_worker *worker) {
   uint64_t deadline = kdp_engine_deadline(worker->lane);
-  if (worker->wire_flow == KDP_FLOW_BLOCKED) deadline = sooner(deadline, worker->wire_retry);
+  if (worker->wire_flow == KDP_FLOW_BLOCKED) {
+    /* The engine was called at its deadline: what it still has to say waits for room on the wire. */
+    if (deadline <= worker->now.boot) deadline = KDP_NEVER;
+    deadline = sooner(deadline, worker->wire_retry);
+  }
   if (worker->inside_flow == KDP_FLOW_BLOCKED) deadline = sooner(deadline, worker->inside_retry);
   if (worker->routes.count) deadline = sooner(deadline, kdp_route_deadline(&worker->routes));
   return deadline;
@@ -185,25 +194,19 @@ static void unblock(kdp_worker *worker) {
   if (flush) kdp_output_flush(worker);
 }
 
-static bool may_take_inside(const kdp_worker *worker) {
-  return worker->up && !worker->gone && worker->wire_flow == KDP_FLOW_OPEN;
-}
-
-static bool may_take_outside(const kdp_worker *worker) {
-  return worker->up && worker->inside_flow == KDP_FLOW_OPEN;
-}
-
 static void run_round(kdp_worker *worker) {
   worker->now = kdp_now_read();
   run_commands(worker);
   unblock(worker);
   bool leftover_inside = worker->inside.count > 0 || worker->frame_size > 0;
-  if (may_take_inside(worker) && (leftover_inside || (worker->ready & KDP_READY_INSIDE))) take_inside(worker);
+  if (kdp_worker_may_take_inside(worker) && (leftover_inside || (worker->ready & KDP_READY_INSIDE)))
+    take_inside(worker);
   bool leftover_outside = worker->outside.count > 0 || worker->received_count > 0;
-  if (may_take_outside(worker) && (leftover_outside || (worker->ready & (KDP_READY_IPV4 | KDP_READY_IPV6)))) {
+  if (kdp_worker_may_take_outside(worker) &&
+      (leftover_outside || (worker->ready & (KDP_READY_IPV4 | KDP_READY_IPV6)))) {
     if (leftover_outside) {
       cut(worker);
-      push(worker, &worker->outside, kdp_engine_outside);
+      push_outside(worker);
     }
     if (worker->outside.count == 0 && worker->received_count == 0) take_outside(worker);
   }
@@ -219,8 +222,8 @@ static void run_round(kdp_worker *worker) {
 
 /* Is there work at hand that no descriptor will tell of? */
 static bool has_more(kdp_worker *worker) {
-  if (may_take_inside(worker) && (worker->inside.count > 0 || worker->frame_size > 0)) return true;
-  if (may_take_outside(worker) && (worker->outside.count > 0 || worker->received_count > 0)) return true;
+  if (kdp_worker_may_take_inside(worker) && (worker->inside.count > 0 || worker->frame_size > 0)) return true;
+  if (kdp_worker_may_take_outside(worker) && (worker->outside.count > 0 || worker->received_count > 0)) return true;
   /* A wake-up may have been taken for commands that a full round left behind. */
   return kdp_command_queue_has_more(&worker->commands);
 }

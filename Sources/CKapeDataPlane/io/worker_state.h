@@ -112,6 +112,7 @@ struct kdp_worker {
   uint32_t bad_source_next;
   kdp_flow wire_flow, inside_flow;
   uint64_t wire_retry, inside_retry; /* boot clock; KDP_NEVER: when there is room */
+  bool outside_waits;                /* the engine takes no more from the wire before something has left on it */
 
   int wake; /* eventfd: commands, stop */
   kdp_command_queue commands;
@@ -140,6 +141,15 @@ static inline void kdp_count(_Atomic(uint64_t) *counter, uint64_t more) {
 
 /* loop.c */
 kdp_status kdp_loop_run(kdp_worker *worker);
+/* Whether input from either side is to be read and shown to the engine. What is not may not wake the worker either. */
+static inline bool kdp_worker_may_take_inside(const kdp_worker *worker) {
+  return worker->up && !worker->gone && worker->wire_flow == KDP_FLOW_OPEN;
+}
+static inline bool kdp_worker_may_take_outside(const kdp_worker *worker) {
+  if (!worker->up || worker->inside_flow != KDP_FLOW_OPEN) return false;
+  /* Input may need an answer: while none can leave there may be no room for it, or no slot to read into. */
+  return worker->wire_flow == KDP_FLOW_OPEN || (!worker->outside_waits && kdp_pool_free_count(worker->pool) > 0);
+}
 
 /* output.c */
 /* Sends and writes what is in worker->out and applies its actions, in order. What is blocked stays in it. */
