@@ -2,6 +2,8 @@
    scoped and told once, and what follows does not try again. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -126,6 +128,29 @@ static void emsgsize_leaves_that_destination_unsegmented(void **state) {
   assert_int_equal(faults.segmented_tries, 1);
   assert_int_equal(count_events(&r, KDP_EVENT_FALLBACK), 0);
   assert_int_equal(rig_close(&r), KDP_OK);
+}
+
+/* As older kernels refuse a segment above the MTU: with the error that stands for all else, too. */
+static void einval_of_a_route_with_a_small_mtu_is_a_matter_of_that_destination(void **state) {
+  int home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+  if (home < 0 || unshare(CLONE_NEWNET) != 0 || system("ip link set lo mtu 1400 up") != 0) {
+    if (home >= 0) (void)setns(home, CLONE_NEWNET);
+    skip();
+  }
+  rig r;
+  open_rig(&r, state);
+  faults.segmented_send = EINVAL;
+  faults.segment_largest = 1372;
+  rig_start(&r);
+  one_batch(&r, 0);
+  kdp_event event;
+  assert_true(rig_event(&r, KDP_EVENT_FALLBACK, &event));
+  assert_true(kdp_address_equal(&event.address, &r.engine.path.remote));
+  assert_int_equal(kdp_worker_active_fallbacks(r.worker), 0);
+  assert_int_equal(r.engine.path_mtu, 1400);
+  assert_int_equal(rig_close(&r), KDP_OK);
+  assert_int_equal(setns(home, CLONE_NEWNET), 0);
+  close(home);
 }
 
 /* ---- Errors of sends that are no matter of offload ---- */
@@ -420,6 +445,7 @@ int main(void) {
       cmocka_unit_test(einval_turns_segmentation_off_and_loses_nothing),
       cmocka_unit_test(einval_above_64_segments_only_lowers_the_limit),
       cmocka_unit_test(emsgsize_leaves_that_destination_unsegmented),
+      cmocka_unit_test(einval_of_a_route_with_a_small_mtu_is_a_matter_of_that_destination),
       cmocka_unit_test(eagain_makes_the_batch_wait),
       cmocka_unit_test(enobufs_makes_the_batch_wait),
       cmocka_unit_test(an_unreachable_peer_costs_its_packets_only),

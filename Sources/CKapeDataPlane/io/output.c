@@ -128,6 +128,12 @@ static uint16_t learn_mtu(kdp_worker *worker, const kdp_path *path, uint32_t siz
   return mtu;
 }
 
+/* Datagrams of `size` bytes to this destination leave unsegmented from now on: they have to be fragmented. */
+static void leave_unsegmented(kdp_worker *worker, const kdp_path *path, uint16_t size, uint16_t mtu) {
+  kdp_route_refuse(&worker->routes, path, size, mtu, worker->now.boot);
+  kdp_worker_event(worker, KDP_EVENT_FALLBACK, KDP_SEND_TOO_BIG, KDP_FALLBACK_NO_UDP_SEGMENT, &path->remote);
+}
+
 static bool bind_anew(kdp_worker *worker, int error) {
   if (!worker->up || worker->now.boot < worker->rebind_after) return false;
   worker->rebind_after = worker->now.boot + REBIND_INTERVAL;
@@ -157,9 +163,7 @@ static bool keep_failed(kdp_worker *worker, const kdp_send_item *item, attempt *
     return true;
   case EMSGSIZE:
     if (item->segment) {
-      kdp_route_refuse(&worker->routes, &path, item->segment, learn_mtu(worker, &path, item->segment),
-                       worker->now.boot);
-      kdp_worker_event(worker, KDP_EVENT_FALLBACK, KDP_SEND_TOO_BIG, KDP_FALLBACK_NO_UDP_SEGMENT, &path.remote);
+      leave_unsegmented(worker, &path, item->segment, learn_mtu(worker, &path, item->segment));
       return true;
     }
     (void)learn_mtu(worker, &path, size);
@@ -173,6 +177,14 @@ static bool keep_failed(kdp_worker *worker, const kdp_send_item *item, attempt *
     }
     if (source_tried) source_was_right(worker, last);
     if (!item->segment) break;
+    if (item->error == EINVAL) {
+      /* Older kernels say this, too, of segments above the MTU: a matter of this destination only. */
+      uint16_t mtu = learn_mtu(worker, &path, item->segment);
+      if (mtu != 0 && with_headers(&path, item->segment) > mtu) {
+        leave_unsegmented(worker, &path, item->segment, mtu);
+        return true;
+      }
+    }
     if (item->error == EINVAL && item->count > KDP_SEND_SEGMENTS_OLD) {
       worker->segments_most = KDP_SEND_SEGMENTS_OLD;
     } else {
