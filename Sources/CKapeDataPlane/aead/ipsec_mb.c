@@ -245,6 +245,12 @@ MASK_FUNCTION(128)
 MASK_FUNCTION(192)
 MASK_FUNCTION(256)
 
+static void forget(kdp_aead_worker *worker) {
+  ipsec_mb_worker *self = (ipsec_mb_worker *)worker;
+  for (int i = 0; i < KDP_AEAD_ALGORITHM_COUNT; i++)
+    if (self->mask[i].has_key) kdp_wipe(&self->mask[i], sizeof self->mask[i]);
+}
+
 /* ---- Opening ---- */
 
 #define GCM_ENTRY(bits)                                                                                                \
@@ -333,6 +339,7 @@ kdp_status kdp_aead_ipsec_mb_open(const kdp_host *host, kdp_aead_worker **worker
   if (self == NULL) return KDP_NO_MEMORY;
   self->base.table = table;
   self->base.close = close_library;
+  self->base.forget = forget;
   kdp_status status = start(self);
   if (status != KDP_OK) {
     kdp_aead_worker_destroy(&self->base);

@@ -170,6 +170,20 @@ static void close_contexts(kdp_aead_worker *worker) {
       EVP_CIPHER_CTX_free(self->keyed[i][purpose].context); /* wipes the expanded key */
 }
 
+/* A context gives its key up only for another one. */
+static void forget(kdp_aead_worker *worker) {
+  static const uint8_t other_key[KDP_AEAD_MAX_KEY_SIZE];
+  openssl_worker *self = (openssl_worker *)worker;
+  for (int i = 0; i < KDP_AEAD_ALGORITHM_COUNT; i++)
+    for (int purpose = 0; purpose < PURPOSES; purpose++) {
+      keyed *keyed = &self->keyed[i][purpose];
+      if (!keyed->has_key) continue;
+      (void)EVP_CipherInit_ex(keyed->context, NULL, NULL, other_key, NULL, -1); /* cannot fail: it has done so before */
+      kdp_wipe(keyed->key, sizeof keyed->key);
+      keyed->has_key = false;
+    }
+}
+
 static kdp_status make_context(const char *name, bool seals, EVP_CIPHER_CTX **context) {
   EVP_CIPHER *cipher = EVP_CIPHER_fetch(NULL, name, NULL);
   if (cipher == NULL) return KDP_UNSUPPORTED; /* a configuration without it, FIPS for one */
@@ -184,6 +198,7 @@ kdp_status kdp_aead_openssl_open(const kdp_host *host, kdp_aead_worker **worker)
   if (self == NULL) return KDP_NO_MEMORY;
   self->base.table = table;
   self->base.close = close_contexts;
+  self->base.forget = forget;
   snprintf(self->base.version, sizeof self->base.version, "OpenSSL %s", OpenSSL_version(OPENSSL_VERSION_STRING));
   kdp_status status = KDP_OK;
   for (int i = 0; i < KDP_AEAD_ALGORITHM_COUNT && status == KDP_OK; i++)

@@ -66,6 +66,10 @@ void kdp_aead_worker_destroy(kdp_aead_worker *worker) {
   host.release(host.context, memory, size);
 }
 
+void kdp_aead_worker_forget(kdp_aead_worker *worker) {
+  worker->forget(worker);
+}
+
 const kdp_aead *kdp_aead_of(const kdp_aead_worker *worker, kdp_aead_algorithm algorithm) {
   return &worker->table[algorithm];
 }

@@ -11,6 +11,7 @@ enum { KDP_AEAD_MAX_TEXT = 65535, KDP_AEAD_MAX_KEY_SIZE = 32 };
 struct kdp_aead_worker {
   const kdp_aead *table;            /* KDP_AEAD_ALGORITHM_COUNT entries */
   void (*close)(kdp_aead_worker *); /* releases what the provider holds besides this memory */
+  void (*forget)(kdp_aead_worker *);
   kdp_host host;
   void *memory; /* what host.allocate gave; this struct lies in it, aligned to 64 */
   size_t memory_size;
@@ -18,8 +19,8 @@ struct kdp_aead_worker {
   char version[48];
 };
 
-/* Zeroed memory of `size` bytes aligned to 64, its kdp_aead_worker filled but for table, close and version; NULL: none
-   left. */
+/* Zeroed memory of `size` bytes aligned to 64, its kdp_aead_worker filled but for table, close, forget and version;
+   NULL: none left. */
 kdp_aead_worker *kdp_aead_worker_allocate(size_t size, kdp_aead_provider provider, const kdp_host *host) KDP_MUST_USE;
 
 /* UNSUPPORTED: not in this build or not on this machine; NO_MEMORY. */

@@ -6,6 +6,7 @@ static void drop(kdp_wg_device *device, kdp_wg_key_pair **pair) {
   if (!*pair) return;
   kdp_wg_index_release(&device->indices, (*pair)->local_index);
   kdp_wg_key_pair_give_back(&device->keys, *pair);
+  kdp_aead_worker_forget(device->worker);
   *pair = NULL;
 }
 

@@ -82,6 +82,10 @@ kdp_status kdp_aead_worker_choose(const char *name, const kdp_host *host, kdp_ae
     __attribute__((nonnull(2, 3)));
 void kdp_aead_worker_destroy(kdp_aead_worker *worker); /* NULL is allowed; wipes */
 
+/* Wipes the keys that the worker remembers from jobs before. For whoever gives a key up that is not to be found in
+   memory any more; the next job sets its key anew. */
+void kdp_aead_worker_forget(kdp_aead_worker *worker) KDP_NONNULL;
+
 const kdp_aead *kdp_aead_of(const kdp_aead_worker *worker, kdp_aead_algorithm algorithm) KDP_NONNULL;
 kdp_aead_provider kdp_aead_worker_provider(const kdp_aead_worker *worker) KDP_NONNULL;
 const char *kdp_aead_provider_name(kdp_aead_provider provider); /* "openssl", "ipsec-mb" */
