@@ -51,9 +51,11 @@ static void detach(kdp_worker *worker) {
 }
 
 static void attach(kdp_worker *worker) {
-  worker->epoll.wants_wire_room = worker->epoll.wire_unwatched = false;
-  for (int i = 0; i < KDP_UDP_SOCKETS; i++)
+  worker->epoll.wire_unwatched = false;
+  for (int i = 0; i < KDP_UDP_SOCKETS; i++) {
+    worker->epoll.wants_wire_room[i] = false;
     if (worker->udp.fd[i] >= 0) (void)watch(worker, EPOLL_CTL_ADD, worker->udp.fd[i], EPOLLIN, TAG_IPV4 + (uint32_t)i);
+  }
 }
 
 /* ---- Waiting ---- */
@@ -77,7 +79,6 @@ static void arm(kdp_epoll *epoll, uint64_t deadline) {
 /* What is watched follows what may be done: a TUN that is not to be read must not wake the worker. */
 static void follow_flow(kdp_worker *worker) {
   kdp_epoll *epoll = &worker->epoll;
-  bool wire_room = worker->wire_flow == KDP_FLOW_BLOCKED && worker->wire_retry == KDP_NEVER;
   bool inside_room = worker->inside_flow == KDP_FLOW_BLOCKED && worker->inside_retry == KDP_NEVER;
   bool inside_in = kdp_worker_may_take_inside(worker);
   bool wire_in = kdp_worker_may_take_outside(worker);
@@ -88,13 +89,14 @@ static void follow_flow(kdp_worker *worker) {
       epoll->wants_inside_room = inside_room;
     }
   }
-  if (wire_room != epoll->wants_wire_room || wire_in == epoll->wire_unwatched) {
-    uint32_t events = (wire_in ? (uint32_t)EPOLLIN : 0) | (wire_room ? (uint32_t)EPOLLOUT : 0);
-    for (int i = 0; i < KDP_UDP_SOCKETS; i++)
-      if (worker->udp.fd[i] >= 0) (void)watch(worker, EPOLL_CTL_MOD, worker->udp.fd[i], events, TAG_IPV4 + (uint32_t)i);
-    epoll->wants_wire_room = wire_room;
-    epoll->wire_unwatched = !wire_in;
+  for (int i = 0; i < KDP_UDP_SOCKETS; i++) {
+    bool room = kdp_worker_wants_room(worker, i);
+    if (room == epoll->wants_wire_room[i] && wire_in != epoll->wire_unwatched) continue;
+    uint32_t events = (wire_in ? (uint32_t)EPOLLIN : 0) | (room ? (uint32_t)EPOLLOUT : 0);
+    if (worker->udp.fd[i] >= 0) (void)watch(worker, EPOLL_CTL_MOD, worker->udp.fd[i], events, TAG_IPV4 + (uint32_t)i);
+    epoll->wants_wire_room[i] = room;
   }
+  epoll->wire_unwatched = !wire_in;
 }
 
 static void wait_for_work(kdp_worker *worker, bool more, uint64_t deadline) {

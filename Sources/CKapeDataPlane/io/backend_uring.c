@@ -369,8 +369,8 @@ static void arm_waking(kdp_worker *worker) {
   arm_poll(worker, worker->wake, POLLIN, user_data(TAG_WAKE, 0, 0), &uring->wake_armed);
   if (worker->inside_flow == KDP_FLOW_BLOCKED && worker->inside_retry == KDP_NEVER)
     arm_poll(worker, worker->tun.fd, POLLOUT, user_data(TAG_INSIDE_ROOM, 0, 0), &uring->inside_room_armed);
-  if (worker->wire_flow == KDP_FLOW_BLOCKED && worker->wire_retry == KDP_NEVER)
-    for (uint32_t i = 0; i < KDP_UDP_SOCKETS; i++)
+  for (uint32_t i = 0; i < KDP_UDP_SOCKETS; i++)
+    if (kdp_worker_wants_room(worker, (int)i))
       arm_poll(worker, worker->udp.fd[i], POLLOUT, user_data(TAG_WIRE_ROOM, 0, i), &uring->wire_room_armed[i]);
 }
 

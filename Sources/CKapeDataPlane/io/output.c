@@ -155,6 +155,8 @@ static bool keep_failed(kdp_worker *worker, const kdp_send_item *item, attempt *
   case EAGAIN:
     worker->wire_flow = KDP_FLOW_BLOCKED;
     worker->wire_retry = KDP_NEVER;
+    for (int i = 0; i < KDP_UDP_SOCKETS; i++)
+      worker->socket_full[i] = i == item->socket;
     return true;
   case ENOBUFS:
   case ENOMEM:

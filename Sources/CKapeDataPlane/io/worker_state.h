@@ -64,8 +64,9 @@ typedef struct kdp_epoll {
   int epoll, timer;
   uint64_t armed; /* what the timer is set to, KDP_NEVER: not set */
   bool fired;
-  bool wants_inside_room, wants_wire_room, inside_watched, wire_unwatched; /* what epoll was told */
-  bool more;                                                               /* a socket was not emptied */
+  bool wants_inside_room, inside_watched, wire_unwatched; /* what epoll was told */
+  bool wants_wire_room[KDP_UDP_SOCKETS];
+  bool more;                            /* a socket was not emptied */
   uint32_t inside_expected, inside_got; /* frames a round: how many before asking again whether there are more */
   bool inside_capped;                   /* stopped because of that */
   struct mmsghdr message[KDP_RECEIVES];
@@ -112,6 +113,7 @@ struct kdp_worker {
   uint32_t bad_source_next;
   kdp_flow wire_flow, inside_flow;
   uint64_t wire_retry, inside_retry; /* boot clock; KDP_NEVER: when there is room */
+  bool socket_full[KDP_UDP_SOCKETS]; /* wire_flow is blocked until this one has room: the others have it already */
   bool outside_waits;                /* the engine takes no more from the wire before something has left on it */
 
   int wake; /* eventfd: commands, stop */
@@ -137,6 +139,11 @@ struct kdp_worker {
 /* One writer: no locked instruction. */
 static inline void kdp_count(_Atomic(uint64_t) *counter, uint64_t more) {
   atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + more, memory_order_relaxed);
+}
+
+/* Whether the worker waits for room in this socket. */
+static inline bool kdp_worker_wants_room(const kdp_worker *worker, int socket) {
+  return worker->wire_flow == KDP_FLOW_BLOCKED && worker->wire_retry == KDP_NEVER && worker->socket_full[socket];
 }
 
 /* loop.c */
