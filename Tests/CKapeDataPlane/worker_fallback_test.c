@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <cmocka.h>
@@ -221,6 +222,43 @@ static void a_broken_socket_is_bound_anew(void **state) {
     assert_int_equal(event.status, KDP_OK);
     rig_close(&r);
   }
+}
+
+static void let_no_descriptor_be_made(bool none) {
+  struct rlimit limit;
+  assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  static rlim_t usual;
+  if (none) usual = limit.rlim_cur;
+  limit.rlim_cur = none ? 3 : usual;
+  assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+/* A fixed port has to be given up before it can be had again: when there is no socket to be had just then, there is one
+   later. */
+static void lost_sockets_are_made_again_as_soon_as_they_can_be(void **state) {
+  rig r;
+  open_rig(&r, state);
+  uint16_t port = kdp_worker_port(r.worker);
+  rig_start(&r);
+  assert_int_equal(rig_close(&r), KDP_OK);
+  rig_open(&r, false, (kdp_worker_config){.backend = rig_backend(state), .listen_port = port});
+  faults.send = EBADF;
+  faults.send_times = 1;
+  rig_start(&r);
+  rig_sync(&r, NULL);
+  static uint8_t packet[600];
+  let_no_descriptor_be_made(true);
+  rig_write_packet(&r, packet, rig_udp_packet(&r, false, 0, 100, packet));
+  kdp_event event;
+  bool told = rig_event(&r, KDP_EVENT_LINK_ERROR, &event);
+  let_no_descriptor_be_made(false);
+  assert_true(told);
+  assert_int_equal(event.status, KDP_SYSTEM);
+  assert_true(rig_event(&r, KDP_EVENT_LINK_ERROR, &event)); /* though nothing is sent */
+  assert_int_equal(event.status, KDP_OK);
+  assert_int_equal(kdp_worker_port(r.worker), port);
+  one_batch(&r, 1);
+  rig_close(&r);
 }
 
 /* The address that a peer was heard on is gone: the packets leave from another, still segmented. */
@@ -450,6 +488,7 @@ int main(void) {
       cmocka_unit_test(enobufs_makes_the_batch_wait),
       cmocka_unit_test(an_unreachable_peer_costs_its_packets_only),
       cmocka_unit_test(a_broken_socket_is_bound_anew),
+      cmocka_unit_test(lost_sockets_are_made_again_as_soon_as_they_can_be),
       cmocka_unit_test(a_source_address_that_is_gone_is_left_out),
       cmocka_unit_test(a_refused_segmented_send_keeps_its_source),
       cmocka_unit_test(a_refused_joined_write_is_written_singly),

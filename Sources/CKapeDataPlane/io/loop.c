@@ -176,6 +176,7 @@ static uint64_t next_deadline(const kdp_worker *worker) {
   }
   if (worker->inside_flow == KDP_FLOW_BLOCKED) deadline = sooner(deadline, worker->inside_retry);
   if (worker->routes.count) deadline = sooner(deadline, kdp_route_deadline(&worker->routes));
+  if (kdp_worker_has_lost_sockets(worker)) deadline = sooner(deadline, worker->rebind_after);
   return deadline;
 }
 
@@ -197,6 +198,7 @@ static void unblock(kdp_worker *worker) {
 static void run_round(kdp_worker *worker) {
   worker->now = kdp_now_read();
   run_commands(worker);
+  if (kdp_worker_has_lost_sockets(worker)) (void)kdp_worker_bind_anew(worker, EBADF);
   unblock(worker);
   bool leftover_inside = worker->inside.count > 0 || worker->frame_size > 0;
   if (kdp_worker_may_take_inside(worker) && (leftover_inside || (worker->ready & KDP_READY_INSIDE)))

@@ -134,7 +134,7 @@ static void leave_unsegmented(kdp_worker *worker, const kdp_path *path, uint16_t
   kdp_worker_event(worker, KDP_EVENT_FALLBACK, KDP_SEND_TOO_BIG, KDP_FALLBACK_NO_UDP_SEGMENT, &path->remote);
 }
 
-static bool bind_anew(kdp_worker *worker, int error) {
+bool kdp_worker_bind_anew(kdp_worker *worker, int error) {
   if (!worker->up || worker->now.boot < worker->rebind_after) return false;
   worker->rebind_after = worker->now.boot + REBIND_INTERVAL;
   kdp_udp_options options = worker->udp_options;
@@ -201,11 +201,11 @@ static bool keep_failed(kdp_worker *worker, const kdp_send_item *item, attempt *
       try_without_source(worker, item->path, last);
       return true;
     }
-    if (bind_anew(worker, item->error)) return true;
+    if (kdp_worker_bind_anew(worker, item->error)) return true;
     break;
   case EBADF:
   case ENOTSOCK:
-    if (bind_anew(worker, item->error)) return true;
+    if (kdp_worker_bind_anew(worker, item->error)) return true;
     break;
   case ENETUNREACH:
   case EHOSTUNREACH:

@@ -164,6 +164,12 @@ void kdp_output_flush(kdp_worker *worker);
 /* Sockets of the worker: bound anew, or closed. The old ones stay when new ones cannot be had. */
 kdp_status kdp_worker_bind(kdp_worker *worker, const kdp_udp_options *options) KDP_MUST_USE;
 void kdp_worker_unbind(kdp_worker *worker);
+/* New sockets in place of broken ones, with an event; once a second at most: false. */
+bool kdp_worker_bind_anew(kdp_worker *worker, int error);
+/* The old sockets are gone and new ones could not be had. */
+static inline bool kdp_worker_has_lost_sockets(const kdp_worker *worker) {
+  return worker->up && worker->udp.fd[KDP_UDP_IPV4] < 0 && worker->udp.fd[KDP_UDP_IPV6] < 0;
+}
 
 /* direct_output.c: kdp_backend_ops.output by system calls. */
 void kdp_send_directly(kdp_worker *worker);
