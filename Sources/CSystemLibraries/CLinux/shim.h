@@ -9,6 +9,7 @@
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <linux/sockios.h>
+#include <malloc.h>
 #include <spawn.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>

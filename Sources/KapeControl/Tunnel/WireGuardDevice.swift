@@ -7,7 +7,7 @@ package import KapeProtocols
 /// that concerns the engine happens on the worker's thread, by command; nothing here waits for packets or holds them up
 /// for longer than some dozens of peers take.
 package actor WireGuardDevice {
-  /// Peers of a change that are applied in one command. A new peer costs an X25519 multiplication.
+  /// Peers of a change that are applied in one command: a fraction of a millisecond.
   static let peersPerCommand = 64
 
   package nonisolated let tun: TunInterface

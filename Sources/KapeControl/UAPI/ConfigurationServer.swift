@@ -1,3 +1,4 @@
+internal import CLinux
 import Glibc
 internal import KapeCrypto
 internal import KapeProtocols
@@ -12,6 +13,8 @@ package final class ConfigurationServer: Sendable {
   static let patience = Duration.seconds(30)
   /// Most bytes of one transaction that is not complete: about 300,000 peers.
   static let transactionLimit = 128 << 20
+
+  private static let largeTransaction = 256 << 10
 
   private let socket: ConfigurationSocket
   private let device: WireGuardDevice
@@ -67,7 +70,9 @@ package final class ConfigurationServer: Sendable {
       clients.withLock { $0.setBusy(id, true) }
       pending += count
       input.withBytes { reader.append($0) }
+      var wasLarge = false
       while let request = reader.next() {
+        wasLarge = wasLarge || pending > Self.largeTransaction
         pending = 0
         switch request {
         case .get: try await answerGet(client)
@@ -80,6 +85,8 @@ package final class ConfigurationServer: Sendable {
           return
         }
       }
+      // A transaction takes several times the memory of what it leaves behind.
+      if wasLarge { malloc_trim(0) }
       if reader.isClosed { return }
       guard pending <= Self.transactionLimit else {
         try await send(client, .noMemory)

@@ -16,7 +16,8 @@ package final class ConfigurationSocket: Sendable {
 
   package let path: String
   let descriptor: Descriptor
-  private let watch: Descriptor
+  /// inotify on the folder; nil where the user has no instance left (128 by default): then it is looked at.
+  private let watch: FolderWatch?
   private let identity: FileIdentity
 
   /// Makes the socket, only for its owner (0600; the folder 0755). One that nobody answers on is replaced.
@@ -55,12 +56,7 @@ package final class ConfigurationSocket: Sendable {
   private init(path: String, listening descriptor: consuming Descriptor) throws(Failure) {
     self.path = path
     self.descriptor = descriptor
-    let raw = inotify_init1(Int32(IN_CLOEXEC | IN_NONBLOCK))
-    guard raw >= 0 else { throw .system(SystemError("inotify_init1")) }
-    watch = Descriptor(owning: raw)
-    let parent = path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
-    let changes = UInt32(IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF)
-    guard inotify_add_watch(raw, parent, changes) >= 0 else { throw .system(SystemError("inotify_add_watch")) }
+    watch = FolderWatch(parentOf: path)
     // After the watch, so that no removal goes unseen.
     guard let identity = FileIdentity(path) else { throw .system(SystemError(path)) }
     self.identity = identity
@@ -78,14 +74,11 @@ package final class ConfigurationSocket: Sendable {
   /// Returns when the file was removed or replaced.
   package func removed(_ reactor: Reactor) async throws {
     while isPresent {
-      try await reactor.readable(watch.raw)
-      drainWatch()
-    }
-  }
-
-  private func drainWatch() {
-    withUnsafeTemporaryAllocation(byteCount: 4096, alignment: 8) { buffer in
-      while let size = retrying({ read(watch.raw, buffer.baseAddress, buffer.count) }), size > 0 {}
+      if let watch {
+        try await watch.changed(reactor)
+      } else {
+        try await Task.sleep(for: .seconds(1))
+      }
     }
   }
 
