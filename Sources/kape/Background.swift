@@ -74,11 +74,12 @@ enum Background {
         text.append(contentsOf: buffer[..<size])
       }
     }
+    if text.last == UInt8(ascii: "\n") { text.removeLast() }
     let line = String(decoding: text, as: UTF8.self)
-    if line == "0\n" { return .ready }
+    if line == "0" { return .ready }
     let parts = line.split(separator: " ", maxSplits: 1)
     guard let code = parts.first.flatMap({ Int32($0) }), parts.count == 2 else {
-      return .failed(ExitCode.failed.rawValue, "the background process ended without a word\n")
+      return .failed(ExitCode.failed.rawValue, "the background process ended without a word")
     }
     return .failed(code, String(parts[1]))
   }

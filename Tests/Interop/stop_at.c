@@ -70,6 +70,15 @@ ssize_t sendto(int fd, const void *bytes, size_t size, int flags, const struct s
   return real(fd, bytes, size, flags, to, to_size);
 }
 
+int socket(int family, int type, int protocol) {
+  REAL(socket);
+  if (family == AF_NETLINK && protocol == NETLINK_NETFILTER && getenv("NO_NFTABLES")) {
+    errno = EPROTONOSUPPORT;
+    return -1;
+  }
+  return real(family, type, protocol);
+}
+
 int rename(const char *from, const char *to) {
   REAL(rename);
   point("rename", to);

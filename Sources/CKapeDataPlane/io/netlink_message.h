@@ -49,6 +49,10 @@ size_t kdp_netlink_message_at(const uint8_t *bytes, size_t size, struct nlmsghdr
 bool kdp_netlink_error_of(const struct nlmsghdr *header, const uint8_t *payload, size_t payload_size,
                           kdp_netlink_error *error);
 
+/* The message as a record; one that contradicts itself is KDP_NETLINK_OTHER: the next one may be sound. */
+void kdp_netlink_decode_message(const struct nlmsghdr *header, const uint8_t *payload, size_t payload_size,
+                                kdp_netlink_record *record);
+
 struct kdp_netlink {
   int fd;
   uint32_t sequence;

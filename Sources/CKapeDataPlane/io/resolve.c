@@ -6,7 +6,6 @@
 #include <poll.h>
 #include <resolv.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -16,67 +15,9 @@
 
 enum { QUESTION_SIZE = 320, DATAGRAM_SIZE = 4096, STREAM_SIZE = 65535, TIMEOUT_MS = 2000, ROUNDS = 2, DNS_PORT = 53 };
 
-/* ---- Messages ---- */
-
-enum { FLAG_RESPONSE = 0x8000, FLAG_CUT = 0x0200, RCODE_MASK = 0xf };
-
-static bool same_name(const char *a, const char *b) {
-  size_t length = strlen(a);
-  if (length > 0 && a[length - 1] == '.') length--;
-  return strlen(b) == length && strncasecmp(a, b, length) == 0;
-}
-
 static uint16_t type_of(kdp_family family) {
   return family == KDP_FAMILY_IPV4 ? ns_t_a : ns_t_aaaa;
 }
-
-static void skip_name(kdp_reader *reader) {
-  const u_char *at = reader->at;
-  if (reader->failed || ns_name_skip(&at, reader->end) < 0) {
-    reader->failed = true;
-    return;
-  }
-  reader->at = at;
-}
-
-/* One resource record of the answer; false: it is cut off. */
-static bool read_record(kdp_reader *reader, kdp_family family, kdp_resolve_answer *answer) {
-  skip_name(reader);
-  uint16_t type = kdp_read_be16(reader), class = kdp_read_be16(reader);
-  kdp_read_be32(reader); /* time to live: the tunnel asks again when handshakes fail, not by age */
-  uint16_t size = kdp_read_be16(reader);
-  const uint8_t *data = kdp_read_bytes(reader, size);
-  if (!data) return false;
-  if (type != type_of(family) || class != ns_c_in || size != (family == KDP_FAMILY_IPV4 ? 4 : 16)) return true;
-  if (answer->count == KDP_RESOLVE_ADDRESSES_MAX) return true;
-  kdp_address *address = &answer->address[answer->count++];
-  *address = (kdp_address){.family = (uint8_t)family};
-  memcpy(address->bytes, data, size);
-  return true;
-}
-
-bool kdp_resolve_read(const void *bytes, size_t size, uint16_t identifier, const char *name, kdp_family family,
-                      kdp_resolve_answer *answer, bool *cut) {
-  char asked[NS_MAXDNAME];
-  kdp_reader reader = kdp_reader_make(bytes, size);
-  *cut = false;
-  uint16_t told = kdp_read_be16(&reader), flags = kdp_read_be16(&reader);
-  uint16_t questions = kdp_read_be16(&reader), answers = kdp_read_be16(&reader);
-  kdp_read_be32(&reader); /* the counts of the sections after the answer */
-  if (!kdp_reader_ok(&reader) || told != identifier || !(flags & FLAG_RESPONSE) || questions != 1) return false;
-  if (dn_expand(bytes, reader.end, reader.at, asked, sizeof asked) < 0 || !same_name(name, asked)) return false;
-  skip_name(&reader);
-  uint16_t type = kdp_read_be16(&reader), class = kdp_read_be16(&reader);
-  if (!kdp_reader_ok(&reader) || type != type_of(family) || class != ns_c_in) return false;
-  answer->response = flags & RCODE_MASK;
-  *cut = (flags & FLAG_CUT) != 0;
-  if (*cut || answer->response != ns_r_noerror) return true;
-  for (uint16_t i = 0; i < answers && read_record(&reader, family, answer); i++) {
-  }
-  return true;
-}
-
-/* ---- Asking ---- */
 
 typedef struct question {
   const char *name;

@@ -3,6 +3,9 @@ import Glibc
 /// The commands that a configuration brings along, run as wg-quick(8) does: by bash, or sh where there is no bash, with
 /// %i for the interface's name.
 package struct Hooks: Sendable {
+  /// Going down does not wait longer for one command: what else there is to put back must not depend on it.
+  package static let patience: Duration = .seconds(90)
+
   package struct Failure: Error, CustomStringConvertible {
     package var command: String
     package var outcome: String
@@ -43,7 +46,7 @@ package struct Hooks: Sendable {
     var failures: [String] = []
     for command in commands {
       do {
-        try await run(expand(command), output)
+        try await run(expand(command), output, within: Self.patience)
       } catch {
         failures.append("\(error)")
       }
@@ -51,12 +54,14 @@ package struct Hooks: Sendable {
     return failures
   }
 
-  private func run(_ command: String, _ output: Subprocess.Output) async throws {
+  private func run(
+    _ command: String, _ output: Subprocess.Output, within deadline: Duration? = nil
+  ) async throws {
     let shell =
       access("/bin/bash", X_OK) == 0
       ? Subprocess("/bin/bash", ["-O", "extglob", "-e", "-o", "pipefail", "-c", command])
       : Subprocess("/bin/sh", ["-e", "-c", command])
-    let outcome = try await shell.run(output)
+    let outcome = try await shell.run(output, within: deadline)
     guard outcome.isSuccess else { throw Failure(command: command, outcome: "\(outcome)") }
   }
 }

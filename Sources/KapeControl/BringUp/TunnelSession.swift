@@ -83,7 +83,12 @@ package actor TunnelSession {
     directory = try Self.claim(request.file.interface)
     try await Self.recover(directory, say)
     Self.restoreForgottenFile(request.file.interface, say)
-    try Self.checkFree(request.file.interface)
+    do throws(Failure) {
+      try Self.checkFree(request.file.interface)
+    } catch {
+      directory.remove()
+      throw error
+    }
     do throws(SystemError) {
       journal = try Journal(RunDirectory.journal(of: request.file.interface))
       try journal.append(.began(PutBack.currentOrigin(configuration: request.file.path)))
@@ -147,7 +152,8 @@ package actor TunnelSession {
     do {
       try await makeEverything()
     } catch {
-      let problems = await takeDown(nil)
+      // A task of its own: in one that was cancelled no program would be let run, and some put things back.
+      let problems = await Task { await takeDown(nil) }.value
       forget()
       let failure = Self.failure(error)
       throw problems.isEmpty ? failure : .failed(([failure.description] + problems).joined(separator: "\n"))
@@ -179,8 +185,8 @@ package actor TunnelSession {
   private func makeEverything() async throws {
     let hooks = Hooks(interface: name)
     let interface = configuration.interface
-    resolver = UnderlayResolver()
     try await hooks.run(interface.preUp)
+    resolver = UnderlayResolver()
     let endpoints = try await lookUpEndpoints()
     try Task.checkCancellation()
     let netlink = try Netlink()
@@ -275,7 +281,7 @@ package actor TunnelSession {
     if wasUp {
       do { try journal.append(.ending) } catch { problems.append("\(error)") }
       problems += await hooks.runAll(configuration.interface.preDown, output)
-      if configuration.interface.saveConfig {
+      if configuration.interface.saveConfig, service?.device.tun.isAttached == true {
         do { try await save() } catch { problems.append("\(error)") }
       }
     }
