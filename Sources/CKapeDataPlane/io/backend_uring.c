@@ -23,7 +23,7 @@
 enum { SQ_ENTRIES = 256, CQ_ENTRIES = 1024, CHAIN_MOST = 100 };
 enum { FRAME_GROUP, RECEIVE_GROUP };
 /* Rings of provided buffers: powers of two. */
-enum { FRAMES = 32, FRAMES_LEAST = 4, RECEIVES = 16, RECEIVES_LEAST = 4 };
+enum { FRAMES = 32, FRAMES_LEAST = 2, RECEIVES = 16, RECEIVES_LEAST = 2 };
 /* Frames above this size are reckoned as large. */
 enum { LARGE = 8192 };
 enum { FRAME_STRIDE = KDP_SLOT_SIZE };
@@ -48,7 +48,7 @@ typedef struct provided {
   struct io_uring_buf_ring *ring;
   uint32_t entries;
   uint32_t in_kernel, wanted;
-  bool large; /* what came last */
+  uint32_t small_run; /* small ones since the last large one */
 } provided;
 
 struct kdp_uring {
@@ -177,13 +177,18 @@ static void close_backend(kdp_worker *worker) {
 /* ---- Completions ---- */
 
 static void note_size(provided *buffers, uint32_t size, uint32_t least) {
-  buffers->large = size > LARGE;
-  if (buffers->large) buffers->wanted = least;
+  if (size <= LARGE) {
+    buffers->small_run++;
+  } else {
+    buffers->small_run = 0;
+    buffers->wanted = least;
+  }
 }
 
-/* All buffers were used up: more of them, unless they are large ones. */
+/* All buffers were used up: more of them, when all that they held was small. Buffers that a large frame has touched
+   once stay in memory. */
 static void note_exhausted(provided *buffers) {
-  if (!buffers->large && buffers->wanted < buffers->entries) buffers->wanted *= 2;
+  if (buffers->small_run >= 2 * buffers->wanted && buffers->wanted < buffers->entries) buffers->wanted *= 2;
 }
 
 static void complete_read(kdp_uring *uring, const struct io_uring_cqe *cqe) {
@@ -306,7 +311,8 @@ static struct io_uring_sqe *prepare(kdp_worker *worker) {
 
 static void provide_frames(kdp_uring *uring) {
   int added = 0;
-  while (uring->frame.in_kernel < uring->frame.wanted && uring->free_count > 0) {
+  /* What waits here counts too: the kernel's own queue is the place for more. */
+  while (uring->frame.in_kernel + uring->frame_count < uring->frame.wanted && uring->free_count > 0) {
     uint16_t buffer = uring->free_frame[--uring->free_count];
     io_uring_buf_ring_add(uring->frame.ring, uring->frames + (size_t)buffer * FRAME_STRIDE, KDP_FRAME_SIZE, buffer,
                           FRAMES - 1, added++);

@@ -122,10 +122,9 @@ static uint32_t with_headers(const kdp_path *path, uint32_t size) {
   return size + UDP_HEADER + (path->remote.family == KDP_FAMILY_IPV6 ? IPV6_HEADER : IPV4_HEADER);
 }
 
-uint16_t kdp_worker_learn_mtu(kdp_worker *worker, const kdp_path *path) {
+static uint16_t learn_mtu(kdp_worker *worker, const kdp_path *path, uint32_t size) {
   uint16_t mtu = kdp_route_ask_mtu(path, worker->udp_options.fwmark);
-  kdp_route_learn(&worker->routes, &path->remote, mtu, worker->now.boot);
-  kdp_engine_path_mtu(worker->lane, path, mtu, worker->now);
+  if (mtu != 0 && with_headers(path, size) > mtu) kdp_engine_path_mtu(worker->lane, path, mtu, worker->now);
   return mtu;
 }
 
@@ -148,6 +147,7 @@ bool kdp_worker_bind_anew(kdp_worker *worker, int error) {
 static bool keep_failed(kdp_worker *worker, const kdp_send_item *item, attempt *last) {
   const kdp_batch *wire = &worker->out->wire;
   const kdp_path path = wire->path[item->path];
+  uint32_t size = wire->packet[worker->send->order[item->first]].size;
   bool has_source = path.local.family != KDP_FAMILY_NONE || path.ifindex != 0;
   bool source_tried = last->cleared && last->path == item->path;
   kdp_status status = KDP_SEND_REFUSED;
@@ -165,10 +165,10 @@ static bool keep_failed(kdp_worker *worker, const kdp_send_item *item, attempt *
     return true;
   case EMSGSIZE:
     if (item->segment) {
-      leave_unsegmented(worker, &path, item->segment, kdp_worker_learn_mtu(worker, &path));
+      leave_unsegmented(worker, &path, item->segment, learn_mtu(worker, &path, item->segment));
       return true;
     }
-    (void)kdp_worker_learn_mtu(worker, &path);
+    (void)learn_mtu(worker, &path, size);
     status = KDP_SEND_TOO_BIG;
     break;
   case EINVAL:
@@ -181,7 +181,7 @@ static bool keep_failed(kdp_worker *worker, const kdp_send_item *item, attempt *
     if (!item->segment) break;
     if (item->error == EINVAL) {
       /* Older kernels say this, too, of segments above the MTU: a matter of this destination only. */
-      uint16_t mtu = kdp_worker_learn_mtu(worker, &path);
+      uint16_t mtu = learn_mtu(worker, &path, item->segment);
       if (mtu != 0 && with_headers(&path, item->segment) > mtu) {
         leave_unsegmented(worker, &path, item->segment, mtu);
         return true;
@@ -297,7 +297,6 @@ static void apply(kdp_worker *worker, const kdp_action *action) {
   case KDP_ACTION_OPEN: /* this worker has its one datagram link, always */
     kdp_engine_link_down(worker->lane, action->path.link, EOPNOTSUPP, out, worker->now);
     return;
-  case KDP_ACTION_PATH_MTU: (void)kdp_worker_learn_mtu(worker, &action->path); return;
   case KDP_ACTION_HANDOFF:
     kdp_pool_release(worker->pool, action->slot);
     count_status(worker, KDP_UNSUPPORTED, 1);
