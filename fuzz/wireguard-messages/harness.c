@@ -109,16 +109,14 @@ static void give(uint8_t *datagram, uint32_t size, uint8_t ecn) {
 
 /* Changes bytes in a message; true: it is not what it was. */
 static bool damage(script *s, uint8_t *bytes, uint32_t size) {
-  uint8_t count = script_u8(s);
-  bool changed = false;
+  uint8_t count = script_u8(s), before[MOST_DATAGRAM];
   if (count < 192) return false;
+  memcpy(before, bytes, size);
   for (int i = 0; i <= count % 4; i++) {
     uint32_t at = script_u16(s) % size;
-    uint8_t bits = script_u8(s);
-    bytes[at] ^= bits;
-    changed |= bits != 0;
+    bytes[at] ^= script_u8(s);
   }
-  return changed;
+  return memcmp(before, bytes, size) != 0;
 }
 
 static void give_raw(script *s, bool fit) {
