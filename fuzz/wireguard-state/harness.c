@@ -115,7 +115,8 @@ static uint32_t write_inner(script *s, uint8_t from, uint8_t to, uint8_t *bytes)
   }
   for (uint32_t i = 0; i < payload; i++)
     bytes[head + i] = (uint8_t)(i * 31 + w.serial);
-  kdp_store_be32(bytes + head - 8, ++w.serial); /* no two are alike */
+  kdp_store_be32(bytes + head - 8, ++w.serial);                     /* no two are alike */
+  if (kind & 8) bytes[kind & 2 ? 11 : 13] = 1 + (kind >> 6) % ENDS; /* another's address as source, perhaps */
   if (kind >= 0xf0) bytes[script_u8(s) % size] ^= script_u8(s);
   return size;
 }
