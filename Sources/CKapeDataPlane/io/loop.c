@@ -185,6 +185,7 @@ static void unblock(kdp_worker *worker) {
   if (worker->wire_flow == KDP_FLOW_BLOCKED &&
       ((worker->ready & KDP_READY_WIRE_ROOM) || worker->wire_retry <= worker->now.boot)) {
     worker->wire_flow = KDP_FLOW_OPEN;
+    worker->outside_waits = false; /* though what comes from the inside may block the wire again, first */
     flush = true;
   }
   if (worker->inside_flow == KDP_FLOW_BLOCKED &&

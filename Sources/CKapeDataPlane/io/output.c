@@ -68,6 +68,7 @@ void kdp_worker_unbind(kdp_worker *worker) {
   worker->backend->detach(worker);
   kdp_udp_close(&worker->udp);
   worker->wire_flow = KDP_FLOW_OPEN;
+  worker->outside_waits = false;
 }
 
 /* ---- Sends ---- */
