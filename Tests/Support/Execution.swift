@@ -35,8 +35,10 @@ public struct Execution: Sendable {
   }
 
   /// Runs the program that is built beside the tests.
-  public static func kape(_ arguments: [String], input: [UInt8] = []) throws -> Execution {
+  public static func kape(_ arguments: [String], input: [UInt8] = [], environment: [String: String] = [:]) throws
+    -> Execution
+  {
     let directory = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent()
-    return try run([directory.appendingPathComponent("kape").path] + arguments, input: input)
+    return try run([directory.appendingPathComponent("kape").path] + arguments, input: input, environment: environment)
   }
 }

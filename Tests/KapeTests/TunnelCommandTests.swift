@@ -1,0 +1,89 @@
+import Foundation
+import KapeTestSupport
+import Testing
+
+/// `kape up`, `down`, `save` and `status` as far as they go without an interface. With one: Tests/Interop/kape-up.
+@Suite struct TunnelCommandTests {
+  /// A folder for files and state of one test.
+  private func inFolder(_ body: (String) throws -> Void) throws {
+    let folder = FileManager.default.temporaryDirectory.appendingPathComponent("kape-" + UUID().uuidString).path
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(atPath: folder) }
+    try body(folder)
+  }
+
+  private func kape(_ folder: String, _ arguments: String...) throws -> Execution {
+    try Execution.kape(arguments, environment: ["KAPE_RUN_DIR": folder + "/run"])
+  }
+
+  @Test func everyMistakeInAFileIsToldAndNothingIsMade() throws {
+    try inFolder { folder in
+      let file = folder + "/wrong.conf"
+      try "[Interface]\nPrivateKey = short\nAdress = 10.0.0.1/24\nMTU = many\n".write(
+        toFile: file, atomically: true, encoding: .utf8)
+      let result = try kape(folder, "up", file)
+      #expect(result.status == 2)
+      for line in [2, 3, 4] { #expect(result.errors.contains("\(file):\(line): error: "), "\(result.errors)") }
+      #expect(result.errors.contains("Address"))
+      #expect(!FileManager.default.fileExists(atPath: folder + "/run"))
+    }
+  }
+
+  @Test(arguments: [
+    ("client\ndev tun\nremote 192.0.2.1 1194\n", "not a WireGuard configuration"), ("hello\n", "unknown kind"),
+    ("[Interface]\nTable = no-such-table\n", "Table"),
+  ])
+  func aFileThatIsNoTunnelOfOursIsRefused(_ text: String, _ reason: String) throws {
+    try inFolder { folder in
+      let file = folder + "/other.conf"
+      try text.write(toFile: file, atomically: true, encoding: .utf8)
+      let result = try kape(folder, "up", file)
+      #expect(result.status == 2)
+      #expect(result.errors.contains(reason), "\(result.errors)")
+    }
+  }
+
+  @Test func aNameThatNoInterfaceCanHaveIsRefused() throws {
+    try inFolder { folder in
+      let file = folder + "/with blank.conf"
+      try "[Interface]\n".write(toFile: file, atomically: true, encoding: .utf8)
+      let result = try kape(folder, "up", file)
+      #expect(result.status == 2)
+      #expect(result.errors.contains("cannot be an interface's name"))
+      #expect(try kape(folder, "up", folder + "/absent.conf").status == 2)
+    }
+  }
+
+  @Test func commandLinesThatMakeNoSenseAreUsage() throws {
+    for arguments in [
+      ["up"], ["up", "-x", "a"], ["up", "a", "b"], ["up", "--keylog"], ["down"], ["down", "a", "b"], ["down", "-f"],
+      ["save"], ["save", "-a"], ["status", "a", "b"], ["status", "--xml"],
+    ] {
+      let result = try Execution.kape(arguments)
+      #expect(result.status == 2, "\(arguments)")
+      #expect(result.text == "")
+      #expect(!result.errors.isEmpty)
+    }
+  }
+
+  @Test func whatDoesNotRunIsSaid() throws {
+    try inFolder { folder in
+      for verb in ["down", "save", "status"] {
+        let result = try kape(folder, verb, "kape-no-such")
+        #expect(result.status == (getuid() == 0 ? 1 : 3), "\(verb)")
+        #expect(getuid() != 0 || result.errors.contains("kape-no-such"))
+        #expect(result.text == "")
+      }
+    }
+  }
+
+  @Test func helpFitsAScreen() throws {
+    for verb in ["up", "down", "save", "status"] {
+      let result = try Execution.kape([verb, "--help"])
+      #expect(result.status == 0)
+      #expect(result.text.hasPrefix("usage: kape \(verb)"))
+      #expect(result.text.split(separator: "\n", omittingEmptySubsequences: false).count <= 24, "\(verb)")
+      #expect(result.text.split(separator: "\n").allSatisfy { $0.count <= 120 })
+    }
+  }
+}
