@@ -46,7 +46,7 @@ enum Background {
 
   /// The child's side: tells the one who waits, once. Does nothing in a process that nobody waits for.
   static func report(_ report: Report) {
-    guard let raw = variable(reportVariable).flatMap({ Int32($0) }) else { return }
+    guard let raw = reportDescriptor else { return }
     unsetenv(reportVariable)
     let text =
       switch report {
@@ -57,9 +57,12 @@ enum Background {
     close(raw)
   }
 
+  /// Where to report, in a child that has not reported yet. It has an error to tell when nobody waits any more.
+  static var reportDescriptor: Int32? { variable(reportVariable).flatMap { Int32($0) } }
+
   /// For a child that starts other programs before it reports: one that goes on must not keep the reader waiting.
   static func keepReportToOurselves() {
-    if let raw = variable(reportVariable).flatMap({ Int32($0) }) { _ = fcntl(raw, F_SETFD, FD_CLOEXEC) }
+    if let raw = reportDescriptor { _ = fcntl(raw, F_SETFD, FD_CLOEXEC) }
   }
 
   static var isChild: Bool { variable(reportVariable) != nil }

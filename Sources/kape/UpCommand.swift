@@ -205,7 +205,7 @@ struct UpCommand: Command {
     return await end(session, ending)
   }
 
-  /// A signal while things are being set up undoes what was set up.
+  /// A signal while things are being set up undoes what was set up; so does the end of the process that waits for it.
   private static func bringUp(
     _ session: TunnelSession, _ signals: TerminationSignals, _ reactor: Reactor
   ) async throws(TunnelSession.Failure) {
@@ -220,8 +220,16 @@ struct UpCommand: Command {
     let watcher = Task {
       if (try? await signals.next(reactor)) != nil { work.cancel() }
     }
+    let caller = Background.reportDescriptor.map { descriptor in
+      Task {
+        if (try? await reactor.readable(descriptor)) != nil { work.cancel() }
+      }
+    }
     let failure = await work.value
     watcher.cancel()
+    caller?.cancel()
+    // Its descriptor is closed when it is used.
+    await caller?.value
     if let failure { throw failure }
     // It may have come in the very last moment.
     if work.isCancelled {
