@@ -35,22 +35,11 @@ extension TunnelSession {
   }
 
   private static func label(_ peer: WireGuardPeerStatus?) -> String {
-    guard let text = peer?.publicKey.base64 else { return "-" }
-    return text.prefix(4) + ".." + text.suffix(5)
+    peer.map { shortName(of: $0.publicKey) } ?? "-"
   }
 
-  private func peer(_ id: UInt64) async -> WireGuardPeerStatus? { await peer { $0.id == id } }
-  private func peer(_ key: PublicKey) async -> WireGuardPeerStatus? { await peer { $0.publicKey == key } }
-
-  private func peer(_ isWanted: (WireGuardPeerStatus) -> Bool) async -> WireGuardPeerStatus? {
-    guard let service else { return nil }
-    var found: WireGuardPeerStatus?
-    var chunks = service.device.peerChunks()
-    while found == nil, let chunk = try? await chunks.next() {
-      chunk.visit { if found == nil && isWanted($0) { found = $0 } }
-    }
-    return found
-  }
+  private func peer(_ number: UInt64) async -> WireGuardPeerStatus? { await service?.device.peer(number) }
+  private func peer(_ key: PublicKey) async -> WireGuardPeerStatus? { await service?.device.peer(key) }
 
   // MARK: Names
 

@@ -185,6 +185,35 @@ package actor WireGuardDevice {
     }
   }
 
+  /// A peer by the number that events have, or by its key, without its prefixes; nil: there is none. Neither takes longer
+  /// with many peers.
+  nonisolated func peer(_ number: UInt64) async -> WireGuardPeerStatus? {
+    guard number > 0 else { return nil }
+    return await peer { engine, info in
+      var cursor = number - 1
+      return kdp_wireguard_next_peer(engine, &cursor, &info) && info.peer == number
+    }
+  }
+
+  nonisolated func peer(_ key: PublicKey) async -> WireGuardPeerStatus? {
+    await peer { engine, info in
+      key.withUnsafeBytes { bytes in
+        guard let start = bytes.baseAddress?.assumingMemoryBound(to: UInt8.self) else { return false }
+        return kdp_wireguard_find_peer(engine, start, &info) == KDP_OK
+      }
+    }
+  }
+
+  private nonisolated func peer(
+    _ find: @escaping @Sendable (UnsafeMutablePointer<kdp_engine>, inout kdp_wireguard_peer_info) -> Bool
+  ) async -> WireGuardPeerStatus? {
+    try? await worker.perform { lane in
+      var info = kdp_wireguard_peer_info()
+      defer { withUnsafeMutableBytes(of: &info) { SecretMemory.wipe($0) } }
+      return .success(find(lane.engine, &info) ? WireGuardPeerStatus(dataPlane: info, allowedIPs: []) : nil)
+    }
+  }
+
   /// All peers, in chunks; peers may come and go between two of them, packets do not wait. The same chunk is filled anew
   /// each time.
   struct PeerChunks {

@@ -1,5 +1,6 @@
 internal import CLinux
 import Glibc
+internal import KapeCrypto
 internal import KapeProtocols
 
 /// A WireGuard interface with its configuration socket, as wireguard-go serves one: from the interface's making to its
@@ -169,7 +170,6 @@ package final class WireGuardService: Sendable {
   // MARK: Events
 
   private func followEvents(_ observer: (@Sendable (TunnelEvent) async -> Void)?) async throws -> Ending {
-    let names = PeerNames(device)
     var isGone = false
     try await device.forEachEvent(reactor) { event in
       await observer?(event)
@@ -184,11 +184,17 @@ package final class WireGuardService: Sendable {
       case .handshakeStarted, .handshakeFailed, .connected, .rekeyed, .disconnected, .endpointChanged, .prefixMoved,
         .rebound, .resolve:
         guard log.level == .verbose else { break }
-        await log.peerEvent(event, name: names.name(of: event.peer))
+        await log.peerEvent(event, name: name(of: event.peer))
       }
       return !isGone
     }
     return isGone ? .interfaceGone : .failed("the event queue")
+  }
+
+  /// What the log calls a peer: the ends of its public key.
+  private func name(of peer: UInt64) async -> String {
+    if peer == 0 { return "-" }
+    return await device.peer(peer).map { shortName(of: $0.publicKey) } ?? "#\(peer)"
   }
 
   // MARK: Making
@@ -260,32 +266,8 @@ extension EventLog {
   }
 }
 
-/// What the log calls peers: the ends of their public keys. Asked for at most once a second.
-private actor PeerNames {
-  private let device: WireGuardDevice
-  private var names: [UInt64: String] = [:]
-  private var asked: UInt64?
-
-  init(_ device: WireGuardDevice) { self.device = device }
-
-  func name(of peer: UInt64) async -> String {
-    if peer == 0 { return "-" }
-    if names[peer] == nil, asked.map({ monotonicNow() - $0 > 1_000_000_000 }) ?? true {
-      asked = monotonicNow()
-      names = await allNames()
-    }
-    return names[peer] ?? "#\(peer)"
-  }
-
-  private func allNames() async -> [UInt64: String] {
-    var names: [UInt64: String] = [:]
-    var chunks = device.peerChunks()
-    while let chunk = try? await chunks.next() {
-      chunk.visit { peer in
-        let text = peer.publicKey.base64
-        names[peer.id] = text.prefix(4) + ".." + text.suffix(5)
-      }
-    }
-    return names
-  }
+/// The ends of a public key, as log lines have them.
+func shortName(of key: PublicKey) -> String {
+  let text = key.base64
+  return text.prefix(4) + ".." + text.suffix(5)
 }
