@@ -19,13 +19,21 @@ extension TunnelSession {
       remember(peer)
       note("endpoint_changed", ["peer": Self.label(peer), "endpoint": peer?.endpoint?.description ?? "-"])
     case .rebound: note("rebound", ["status": event.status])
-    case .underLoad: note("under_load", ["on": "\(event.value)"])
+    case .underLoad: note("under_load", ["on": "\(event.value)"], isError: true)
     case .resolve: await lookUpAgain(event.peer)
-    case .clockBack: note("clock_back", ["ns": "\(event.value)"])
+    case .clockBack: note("clock_back", ["ns": "\(event.value)"], isError: true)
     case .fallback:
-      note("fallback", ["turned_off": TunnelOptions.Fallbacks(rawValue: UInt32(clamping: event.value)).list])
+      if let destination = event.address {
+        let fields: KeyValuePairs<StaticString, String> = [
+          "turned_off": event.turnedOff.list, "destination": destination.description,
+        ]
+        note("fallback", fields, isError: true)
+      } else {
+        note("fallback", ["turned_off": event.turnedOff.list], isError: true)
+      }
+    case .linkError: log.error("link_error", ["error": SystemError.text(of: Int32(clamping: event.value))])
     case .rekeyed: if !names.isEmpty { remember(await peer(event.peer)) }
-    case .handshakeStarted, .prefixMoved, .linkError, .insideGone: break
+    case .handshakeStarted, .prefixMoved, .insideGone: break
     }
   }
 

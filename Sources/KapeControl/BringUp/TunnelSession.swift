@@ -333,8 +333,8 @@ package actor TunnelSession {
   // MARK: Telling
 
   /// One line of the log and one of the status.
-  func note(_ event: StaticString, _ fields: KeyValuePairs<StaticString, String>) {
-    log.verbose(event, fields)
+  func note(_ event: StaticString, _ fields: KeyValuePairs<StaticString, String>, isError: Bool = false) {
+    if isError { log.error(event, fields) } else { log.verbose(event, fields) }
     let text = ([event.description] + fields.map { "\($0.key)=\($0.value)" }).joined(separator: " ")
     events.append(.init(time: Timestamp.now(), text: text))
     if events.count > Self.eventLimit { events.removeFirst() }

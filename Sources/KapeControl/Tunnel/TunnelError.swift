@@ -29,5 +29,8 @@ package struct TunnelError: Error, Equatable, CustomStringConvertible {
     }
   }
 
+  /// The worker had ended, or did so before it came to this.
+  package var isClosed: Bool { status == "CLOSED" }
+
   package var description: String { "\(operation): \(text)" }
 }

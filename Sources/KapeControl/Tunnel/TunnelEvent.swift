@@ -1,4 +1,5 @@
 internal import CKapeDataPlane
+package import KapeProtocols
 
 /// What happens to a tunnel, for those who watch it. Peers go by the engine's numbers, which are never used twice.
 package struct TunnelEvent: Equatable, Sendable {
@@ -27,6 +28,8 @@ package struct TunnelEvent: Equatable, Sendable {
   package var other: UInt64
   /// By kind: an attempt's number, a prefix length, an errno, a fallback.
   package var value: UInt64
+  /// By kind: a peer's new endpoint, or the one destination that a fallback is for; nil: none, or every one.
+  package var address: SocketAddress?
   /// Events that were lost before this one.
   package var lost: UInt32
 
@@ -37,8 +40,12 @@ package struct TunnelEvent: Equatable, Sendable {
     peer = event.peer
     other = event.other
     value = event.value
+    address = SocketAddress(dataPlane: event.address)
     lost = event.lost
   }
+
+  /// The offloads that a fallback turned off, for `address` only when there is one.
+  package var turnedOff: TunnelOptions.Fallbacks { .init(rawValue: UInt32(clamping: value)) }
 
   private static let kinds: [(kdp_event_kind, Kind)] = [
     (KDP_EVENT_HANDSHAKE_STARTED, .handshakeStarted), (KDP_EVENT_CONNECTED, .connected),

@@ -79,7 +79,8 @@ package final class WireGuardService: Sendable {
 
   deinit { device.stop() }
 
-  /// Serves until something ends it, and takes the socket along. `observer` is told of every event.
+  /// Serves until something ends it, and takes the socket along. `observer` is told of every event, and then it is the
+  /// one to log them.
   package func run(
     _ signals: TerminationSignals?, observer: (@Sendable (TunnelEvent) async -> Void)? = nil
   ) async -> Ending {
@@ -155,13 +156,21 @@ package final class WireGuardService: Sendable {
   }
 
   private func follow(_ state: LinkState) async {
-    do { try await device.setInsideMTU(state.mtu) } catch { log.error("mtu", ["error": "\(error)"]) }
+    do {
+      try await device.setInsideMTU(state.mtu)
+    } catch where error.isClosed {
+      return
+    } catch {
+      log.error("mtu", ["error": "\(error)"])
+    }
     await follow(isUp: state.isUp)
   }
 
   private func follow(isUp: Bool) async {
     do {
       if try await device.follow(up: isUp) { log.verbose(isUp ? "up" : "down") }
+    } catch where error.isClosed {
+      // The interface goes when its worker has ended.
     } catch {
       log.error("up", ["error": "\(error)"])
     }
@@ -172,23 +181,31 @@ package final class WireGuardService: Sendable {
   private func followEvents(_ observer: (@Sendable (TunnelEvent) async -> Void)?) async throws -> Ending {
     var isGone = false
     try await device.forEachEvent(reactor) { event in
-      await observer?(event)
       if event.lost > 0 { log.error("events_lost", ["count": String(event.lost)]) }
-      switch event.kind {
-      case .insideGone: isGone = true
-      case .fallback:
-        log.error("fallback", ["turned_off": TunnelOptions.Fallbacks(rawValue: UInt32(clamping: event.value)).list])
-      case .linkError: log.error("link_error", ["error": SystemError.text(of: Int32(clamping: event.value))])
-      case .clockBack: log.error("clock_back", ["ns": String(event.value)])
-      case .underLoad: log.error("under_load", ["on": String(event.value)])
-      case .handshakeStarted, .handshakeFailed, .connected, .rekeyed, .disconnected, .endpointChanged, .prefixMoved,
-        .rebound, .resolve:
-        guard log.level == .verbose else { break }
-        await log.peerEvent(event, name: name(of: event.peer))
-      }
+      if event.kind == .insideGone { isGone = true }
+      if let observer { await observer(event) } else { await tell(event) }
       return !isGone
     }
     return isGone ? .interfaceGone : .failed("the event queue")
+  }
+
+  private func tell(_ event: TunnelEvent) async {
+    switch event.kind {
+    case .insideGone: break
+    case .fallback:
+      if let destination = event.address {
+        log.error("fallback", ["turned_off": event.turnedOff.list, "destination": destination.description])
+      } else {
+        log.error("fallback", ["turned_off": event.turnedOff.list])
+      }
+    case .linkError: log.error("link_error", ["error": SystemError.text(of: Int32(clamping: event.value))])
+    case .clockBack: log.error("clock_back", ["ns": String(event.value)])
+    case .underLoad: log.error("under_load", ["on": String(event.value)])
+    case .handshakeStarted, .handshakeFailed, .connected, .rekeyed, .disconnected, .endpointChanged, .prefixMoved,
+      .rebound, .resolve:
+      guard log.level == .verbose else { break }
+      await log.peerEvent(event, name: name(of: event.peer))
+    }
   }
 
   /// What the log calls a peer: the ends of its public key.
