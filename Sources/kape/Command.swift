@@ -17,7 +17,7 @@ protocol Command: Sendable {
   static var name: String { get }
   /// One line for the overview.
   static var summary: String { get }
-  /// The whole of `kape NAME --help`; fits a screen.
+  /// The whole of `kape NAME --help`; fits a screen, which is 40 lines of 120 columns.
   static var help: String { get }
   /// `arguments` come without the program's name and the verb.
   static func run(_ arguments: [String]) async -> ExitCode

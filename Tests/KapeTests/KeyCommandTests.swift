@@ -86,14 +86,4 @@ private let publicKey = "8TXhAVhUfR6Zd5E5oMLzXP4rXJpbLA3Y0067iYFbgmI="
       #expect(!result.errors.isEmpty)
     }
   }
-
-  @Test func helpFitsAScreen() throws {
-    for verb in ["genkey", "genpsk", "pubkey", "check", "strip"] {
-      let result = try Execution.kape([verb, "--help"])
-      #expect(result.status == 0)
-      #expect(result.text.hasPrefix("usage: kape \(verb)"))
-      #expect(result.text.split(separator: "\n", omittingEmptySubsequences: false).count <= 24)
-      #expect(result.text.split(separator: "\n").allSatisfy { $0.count <= 120 })
-    }
-  }
 }
