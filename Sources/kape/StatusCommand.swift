@@ -54,12 +54,16 @@ struct StatusCommand: Command {
 
   /// From the process that runs it; nil when none answers.
   private static func text(_ name: String, _ isJSON: Bool) -> String? {
-    if RunDirectory.holder(of: name) != nil {
+    var paths = [StatusSocket.path(of: name)]
+    if RunDirectory.holder(of: name) != nil { paths.insert(RunDirectory.socket(of: name), at: 0) }
+    for path in paths {
       var lines: [String] = []
       let code = try? ControlConnection.ask(
-        name, isJSON ? .statusJSON : .statusText, out: { lines.append($0) }, error: { Console.error($0) })
+        path: path, isJSON ? .statusJSON : .statusText, patience: 10_000, out: { lines.append($0) },
+        error: { Console.error($0) })
       if code == 0 { return lines.joined(separator: "\n") }
     }
+    // One that another program serves.
     guard let report = ConfigurationProtocolClient.report(name) else { return nil }
     return isJSON ? StatusJSON.text(report) : StatusText.text([report], now: Timestamp.now())
   }

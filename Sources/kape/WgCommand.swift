@@ -117,6 +117,7 @@ struct WgCommand: Command {
       signals = try TerminationSignals()
       var request = WireGuardService.Request(
         interface: arguments.interface, options: try TunnelOptions(environment: variable))
+      request.answersStatus = true
       request.tunDescriptor = try descriptor("WG_TUN_FD")
       request.socketDescriptor = try descriptor("WG_UAPI_FD")
       request.keyLog = try arguments.keyLogPath.map { path in try KeyLog(path: path) }

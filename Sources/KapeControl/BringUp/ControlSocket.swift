@@ -85,6 +85,18 @@ package final class ControlSocket: Sendable {
   }
 }
 
+/// Where `kape wg` answers what the configuration protocol has no words for: rates, counters, bytes of inner packets.
+package enum StatusSocket {
+  package static func path(of interface: String) -> String {
+    path(beside: ConfigurationProtocolClient.path(of: interface))
+  }
+
+  /// In the same folder; no name that `wg` would take for an interface.
+  static func path(beside socket: String) -> String {
+    (socket.hasSuffix(".sock") ? String(socket.dropLast(5)) : socket) + ".status"
+  }
+}
+
 /// The asking side.
 package enum ControlConnection {
   package enum Failure: Error, Equatable, CustomStringConvertible {
@@ -108,8 +120,9 @@ package enum ControlConnection {
     try ask(path: RunDirectory.socket(of: name), request, out: out, error: error, raw: raw)
   }
 
-  static func ask(
-    path: String, _ request: ControlRequest, out: (String) -> Void, error: (String) -> Void,
+  /// `patience`: ms that it may be silent; -1: as long as it likes.
+  package static func ask(
+    path: String, _ request: ControlRequest, patience: Int32 = -1, out: (String) -> Void, error: (String) -> Void,
     raw: (String) -> Void = { _ in }
   ) throws(Failure) -> Int32 {
     let socket = try connect(path)
@@ -120,7 +133,7 @@ package enum ControlConnection {
     var pending: [UInt8] = []
     while true {
       var waited = pollfd(fd: socket.raw, events: Int16(POLLIN), revents: 0)
-      guard retrying({ poll(&waited, 1, -1) }) != nil else { throw .cutOff }
+      guard let ready = retrying({ poll(&waited, 1, patience) }), ready > 0 else { throw .cutOff }
       let size = withUnsafeTemporaryAllocation(byteCount: 16384, alignment: 1) { buffer in
         let size = retrying { recv(socket.raw, buffer.baseAddress, buffer.count, 0) } ?? 0
         pending.append(contentsOf: buffer[..<size])

@@ -1,18 +1,14 @@
-internal import CKapeDataPlane
 import Glibc
 internal import KapeCrypto
 internal import KapeProtocols
 
 extension TunnelSession {
-  /// Between the two looks that a rate is made of.
-  private static let sampling: UInt64 = 250_000_000
-
   /// Everything but `down`.
   func answer(_ request: ControlRequest, _ client: ControlClient) async {
     var code: Int32 = 0
     switch request {
     case .statusText, .statusJSON:
-      let report = await measuredReport()
+      let report = await InterfaceReport.measured { await self.report() }
       client.out(
         request == .statusJSON ? StatusJSON.text(report) : StatusText.text([report], now: Timestamp.now()))
     case .save:
@@ -30,86 +26,20 @@ extension TunnelSession {
 
   // MARK: Status
 
-  private func measuredReport() async -> InterfaceReport {
-    let before = await report()
-    let start = monotonicNow()
-    try? await Task.sleep(for: .nanoseconds(Self.sampling))
-    var report = await report()
-    report.measureRates(since: before, nanoseconds: monotonicNow() - start)
-    return report
-  }
-
   private func report() async -> InterfaceReport {
-    var report = InterfaceReport(name: name, program: "kape up")
+    let program = "kape up"
+    var report = await service?.device.report(name, program: program) ?? InterfaceReport(name: name, program: program)
     report.process = getpid()
     report.configurationFile = request.file.path
     report.upSince = upSince
     report.settings = settings
     report.warnings = warnings
     report.events = events
-    guard let service else { return report }
-    let device = service.device
-    if let interface = try? await device.interface() {
-      report.publicKey = interface.privateKey?.publicKey
-      report.listenPort = interface.listenPort
-      report.firewallMark = interface.firewallMark
+    for index in report.peers.indices {
+      report.peers[index].endpointName = names.name(of: report.peers[index].publicKey)
     }
-    report.backend = device.backend.rawValue
-    let fallbacks = device.activeFallbacks
-    report.fallbacks = TunnelOptions.Fallbacks.names.filter { fallbacks.contains($0.value) }.map(\.name)
-    for peer in await peers() { report.peers.append(describe(peer)) }
-    let statistics = device.worker.statistics()
-    report.traffic = InterfaceReport.Traffic(statistics)
-    report.counters = Self.counters(statistics)
-    if let link = try? Netlink().link(at: index) { report.settings?.mtu = link.mtu }
+    if service != nil, let link = try? Netlink().link(at: index) { report.settings?.mtu = link.mtu }
     return report
-  }
-
-  private func describe(_ peer: WireGuardPeerStatus) -> InterfaceReport.Peer {
-    var result = InterfaceReport.Peer(publicKey: peer.publicKey)
-    result.hasPresharedKey = peer.presharedKey != nil
-    result.endpoint = peer.endpoint
-    result.endpointName = names.name(of: peer.publicKey)
-    result.allowedIPs = peer.allowedIPs
-    result.persistentKeepalive = peer.persistentKeepalive
-    result.latestHandshake = peer.lastHandshake
-    result.hasSession = peer.hasSession
-    result.receivedBytes = peer.receivedBytes
-    result.sentBytes = peer.sentBytes
-    result.insideReceivedBytes = peer.insideReceivedBytes
-    result.insideSentBytes = peer.insideSentBytes
-    return result
-  }
-
-  /// All peers; what comes in several chunks is put together.
-  private func peers() async -> [WireGuardPeerStatus] {
-    guard let service else { return [] }
-    var peers: [WireGuardPeerStatus] = []
-    var chunks = service.device.peerChunks()
-    while let chunk = try? await chunks.next() {
-      chunk.visit { peer in
-        if let last = peers.indices.last, peers[last].id == peer.id {
-          peers[last].allowedIPs += peer.allowedIPs
-        } else {
-          peers.append(peer)
-        }
-      }
-    }
-    return peers
-  }
-
-  private static func counters(_ statistics: kdp_statistics) -> [InterfaceReport.Counter] {
-    var counters: [InterfaceReport.Counter] = [
-      .init("handshakes", statistics.handshakes), .init("handshake_tries", statistics.handshake_tries),
-      .init("key_changes", statistics.key_changes), .init("roams", statistics.roams),
-    ]
-    withUnsafeBytes(of: statistics.status) { bytes in
-      for (index, value) in bytes.bindMemory(to: UInt64.self).enumerated() where index != Int(KDP_OK.rawValue) {
-        let name = String(cString: kdp_status_describe(kdp_status(rawValue: UInt32(index))).pointee.name)
-        counters.append(.init(name, value))
-      }
-    }
-    return counters.filter { $0.value != 0 }
   }
 
   // MARK: Saving
@@ -133,7 +63,7 @@ extension TunnelSession {
     }
     let named = Dictionary(
       configuration.peers.map { ($0.publicKey, $0.endpoint) }, uniquingKeysWith: { first, _ in first })
-    saved.peers = await peers().map { peer in
+    saved.peers = await service.device.allPeers().map { peer in
       var result = WireGuardConfiguration.Peer(publicKey: peer.publicKey)
       result.presharedKey = peer.presharedKey
       result.allowedIPs = peer.allowedIPs
@@ -183,14 +113,5 @@ extension WireGuardEndpoint {
       return nil
     }
     self.init(host: .address(scoped), port: address.port)
-  }
-}
-
-extension InterfaceReport.Traffic {
-  fileprivate init(_ statistics: kdp_statistics) {
-    func count(_ traffic: kdp_traffic) -> Count { Count(packets: traffic.packets, bytes: traffic.bytes) }
-    self.init(
-      insideReceived: count(statistics.inside_out), insideSent: count(statistics.inside_in),
-      wireReceived: count(statistics.wire_in), wireSent: count(statistics.wire_out))
   }
 }

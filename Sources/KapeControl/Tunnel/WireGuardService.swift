@@ -15,6 +15,8 @@ package final class WireGuardService: Sendable {
     package var socketDescriptor: Int32?
     package var mtu = 1420
     package var keyLog: KeyLog?
+    /// Whether it answers 'kape status' on a socket of its own, beside the configuration socket.
+    package var answersStatus = false
     /// nil: one of its own.
     package var reactor: Reactor?
 
@@ -45,6 +47,9 @@ package final class WireGuardService: Sendable {
   private let server: ConfigurationServer
   private let reactor: Reactor
   private let log: EventLog
+  private let upSince = Timestamp.now()
+  private let statusPath: String?
+  private let status: ControlSocket?
 
   /// Makes interface and socket and starts the packet path. Configuration is answered once `run` is under way; who
   /// connects before that waits.
@@ -70,6 +75,14 @@ package final class WireGuardService: Sendable {
       if let given = request.reactor { reactor = given } else { reactor = try Reactor() }
     } catch { throw .failed(error.description) }
     server = ConfigurationServer(socket: socket, device: device, reactor: reactor, log: log)
+    statusPath = request.answersStatus ? StatusSocket.path(beside: socket.path) : nil
+    do throws(SystemError) {
+      status = try statusPath.map { path throws(SystemError) in try ControlSocket(path) }
+    } catch {
+      // The configuration socket may have been handed over, in a folder that is not ours.
+      log.verbose("no_status_socket", ["error": error.description])
+      status = nil
+    }
     log.verbose(
       "started",
       [
@@ -100,10 +113,12 @@ package final class WireGuardService: Sendable {
           return .failed("the configuration socket")
         }
       }
+      if let status { group.addTask { await self.ending { try await self.answer(status) } } }
       let first = await group.next() ?? .failed("nothing to do")
       group.cancelAll()
       return first
     }
+    if status != nil, let statusPath { unlink(statusPath) }
     socket.unlinkIfOurs()
     device.stop()
     log.verbose("ended", ["reason": "\(ending)"])
@@ -112,6 +127,18 @@ package final class WireGuardService: Sendable {
 
   private func ending(_ body: () async throws -> Ending) async -> Ending {
     do { return try await body() } catch { return .failed("\(error)") }
+  }
+
+  /// Tells of the interface; nothing else can be asked for.
+  private func answer(_ status: ControlSocket) async throws -> Ending {
+    try await status.run(reactor) { request, client in
+      guard request == .statusText || request == .statusJSON else { return client.finish(1) }
+      var report = await InterfaceReport.measured { await self.device.report(self.interface, program: "kape wg") }
+      report.upSince = self.upSince
+      client.out(request == .statusJSON ? StatusJSON.text(report) : StatusText.text([report], now: Timestamp.now()))
+      client.finish(0)
+    }
+    return .failed("the status socket")
   }
 
   // MARK: The interface
