@@ -21,6 +21,7 @@ struct UpCommand: Command {
 
     environment
       KAPE_RUN_DIR       folder for the state of running tunnels (default /run/kape)
+      KAPE_STATE_DIR     folder for what outlives them (default /var/lib/kape)
       LOG_LEVEL          with -f: verbose (the default), error or silent
       KAPE_AEAD, KAPE_BACKEND, KAPE_FALLBACKS   as for 'kape wg'
 

@@ -7,6 +7,7 @@ kape_wg=${KAPE_WG:-$top/.build/release/kape-wg}
 peer_cache=${KAPE_PEER_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/kape/peers}
 umask 077
 work=$(mktemp -d "${TMPDIR:-/tmp}/kape-test.XXXXXX")
+export KAPE_STATE_DIR=$work/kept
 passed=0 failed=0 skipped=0
 pids=() namespaces=()
 

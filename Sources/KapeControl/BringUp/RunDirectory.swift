@@ -105,11 +105,6 @@ package final class RunDirectory: Sendable {
   }
 
   private static func makeFolders(_ path: String, mode: mode_t) throws(Failure) {
-    if mkdir(path, mode) == 0 || errno == EEXIST { return }
-    guard errno == ENOENT, let slash = path.lastIndex(of: "/"), slash != path.startIndex else {
-      throw .system(SystemError(path))
-    }
-    try makeFolders(String(path[..<slash]), mode: 0o755)
-    guard mkdir(path, mode) == 0 || errno == EEXIST else { throw .system(SystemError(path)) }
+    do throws(SystemError) { try Files.makeFolders(path, mode: mode) } catch { throw .system(error) }
   }
 }

@@ -13,7 +13,12 @@ extension TunnelSession {
       note("connected", ["peer": Self.label(peer), "endpoint": peer?.endpoint?.description ?? "-"])
     case .disconnected: note("disconnected", ["peer": Self.label(await peer(event.peer)), "reason": event.status])
     case .handshakeFailed:
-      note("handshake_failed", ["peer": Self.label(await peer(event.peer)), "attempts": "\(event.value)"])
+      let peer = Self.label(await peer(event.peer))
+      if let trouble = await service?.clockTrouble() {
+        note("handshake_failed", ["peer": peer, "attempts": "\(event.value)", "possible_cause": trouble])
+      } else {
+        note("handshake_failed", ["peer": peer, "attempts": "\(event.value)"])
+      }
     case .endpointChanged:
       let peer = await peer(event.peer)
       remember(peer)
@@ -21,7 +26,8 @@ extension TunnelSession {
     case .rebound: note("rebound", ["status": event.status])
     case .underLoad: note("under_load", ["on": "\(event.value)"], isError: true)
     case .resolve: await lookUpAgain(event.peer)
-    case .clockBack: note("clock_back", ["ns": "\(event.value)"], isError: true)
+    case .clockBack: 
+      note("clock_back", ["ns": "\(event.value)", "warning": ClockCheck.text(event.value)], isError: true)
     case .fallback:
       if let destination = event.address {
         let fields: KeyValuePairs<StaticString, String> = [

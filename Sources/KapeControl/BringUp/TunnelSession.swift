@@ -212,6 +212,7 @@ package actor TunnelSession {
     var wanted = WireGuardService.Request(interface: name, options: request.options)
     wanted.keyLog = request.keyLog
     wanted.reactor = reactor
+    wanted.configurationFile = request.file.path
     let level: EventLog.Level = log.level == .silent ? .silent : .error
     let service = try await WireGuardService(wanted) { EventLog(level: level, interface: $0) }
     self.service = service

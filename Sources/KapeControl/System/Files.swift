@@ -51,6 +51,16 @@ package enum Files {
     guard complete else { throw SystemError(path) }
   }
 
+  /// Makes a folder with those above it (0755).
+  static func makeFolders(_ path: String, mode: mode_t) throws(SystemError) {
+    if mkdir(path, mode) == 0 || errno == EEXIST { return }
+    guard errno == ENOENT, let slash = path.lastIndex(of: "/"), slash != path.startIndex else {
+      throw SystemError(path)
+    }
+    try makeFolders(String(path[..<slash]), mode: 0o755)
+    guard mkdir(path, mode) == 0 || errno == EEXIST else { throw SystemError(path) }
+  }
+
   package static func exists(_ path: String) -> Bool {
     var information = stat()
     return lstat(path, &information) == 0

@@ -1,5 +1,6 @@
 internal import CKapeDataPlane
 import Glibc
+import Synchronization
 
 /// What a command may use while it runs on the worker's thread.
 struct Lane {
@@ -19,7 +20,7 @@ final class TunnelWorker: @unchecked Sendable {
   private let worker: OpaquePointer
   private let tun: TunInterface
   private let keyLog: KeyLog?
-  private var started = false
+  private let started = Mutex(false)
 
   /// Takes the engine over, also when it fails.
   init(
@@ -51,8 +52,7 @@ final class TunnelWorker: @unchecked Sendable {
   }
 
   deinit {
-    kdp_worker_stop(worker)
-    if started { kdp_worker_join(worker) }
+    end { _ in }
     kdp_worker_destroy(worker)
     kdp_engine_destroy(engine)
   }
@@ -61,11 +61,21 @@ final class TunnelWorker: @unchecked Sendable {
   func start() throws(TunnelError) {
     let status = kdp_worker_start(worker)
     guard status == KDP_OK else { throw TunnelError("worker", status) }
-    started = true
+    started.withLock { $0 = true }
   }
 
   /// Asks the thread to end; it does so within a round.
   func stop() { kdp_worker_stop(worker) }
+
+  /// The same, and waits for that; then the engine is the caller's to look at.
+  func end<Result>(_ body: (UnsafePointer<kdp_engine>) -> Result) -> Result {
+    started.withLock { started in
+      kdp_worker_stop(worker)
+      if started { kdp_worker_join(worker) }
+      started = false
+      return body(engine)
+    }
+  }
 
   /// Runs `body` on the worker's thread between two rounds and gives its result. It holds up packets while it runs:
   /// keep it short. Commands run in the order of submission.

@@ -18,9 +18,10 @@ package actor WireGuardDevice {
   private var wantsUp = false
   private var isUp = false
 
-  /// Makes the engine and the sockets. Nothing runs before `start`.
+  /// Makes the engine and the sockets. Nothing runs before `start`. Stamps of initiations are above `newestStamp` (wall
+  /// time, ns).
   package init(
-    tun: TunInterface, options: TunnelOptions, insideMTU: Int, keyLog: KeyLog? = nil
+    tun: TunInterface, options: TunnelOptions, insideMTU: Int, keyLog: KeyLog? = nil, newestStamp: UInt64 = 0
   ) throws(TunnelError) {
     self.tun = tun
     peerLimit = options.peerLimit
@@ -44,6 +45,7 @@ package actor WireGuardDevice {
       var config = kdp_wireguard_config()
       config.aead_provider = provider
       config.inside_mtu = UInt16(clamping: insideMTU)
+      config.newest_stamp = newestStamp
       return kdp_wireguard_create(&config, &limits, &host, kdp_now_read(), &engine)
     }
     guard status == KDP_OK, let engine else { throw TunnelError("engine", status) }
@@ -58,6 +60,9 @@ package actor WireGuardDevice {
 
   /// Ends the worker's thread soon; commands from now on fail with CLOSED.
   package nonisolated func stop() { worker.stop() }
+
+  /// The same, but waits for the thread (a round at most) and gives the newest stamp that was ever sent.
+  nonisolated func stopAndTellNewestStamp() -> UInt64 { worker.end { kdp_wireguard_newest_stamp($0) } }
 
   // MARK: Interface
 
@@ -174,6 +179,11 @@ package actor WireGuardDevice {
             ? withUnsafeBytes(of: info.private_key) { PrivateKey(bytes: $0.bytes) } : nil,
           listenPort: kdp_worker_port(lane.worker), firewallMark: kdp_worker_fwmark(lane.worker)))
     }
+  }
+
+  /// The newest stamp of an initiation, wall time in ns; 0: there was none.
+  nonisolated func newestStamp() async throws(TunnelError) -> UInt64 {
+    try await worker.perform { lane in .success(kdp_wireguard_newest_stamp(lane.engine)) }
   }
 
   package nonisolated func peerCount() async throws(TunnelError) -> Int {

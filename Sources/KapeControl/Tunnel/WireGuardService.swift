@@ -17,6 +17,8 @@ package final class WireGuardService: Sendable {
     package var keyLog: KeyLog?
     /// Whether it answers 'kape status' on a socket of its own, beside the configuration socket.
     package var answersStatus = false
+    /// A file that it is configured by, if there is one: the clock was once where that says.
+    package var configurationFile: String?
     /// nil: one of its own.
     package var reactor: Reactor?
 
@@ -47,6 +49,9 @@ package final class WireGuardService: Sendable {
   private let server: ConfigurationServer
   private let reactor: Reactor
   private let log: EventLog
+  private let stamps: StampFile
+  /// When the files were changed that this runs from.
+  private let filesChanged: [UInt64]
   private let upSince = Timestamp.now()
   private let statusPath: String?
   private let status: ControlSocket?
@@ -58,6 +63,8 @@ package final class WireGuardService: Sendable {
     interface = tun.name
     log = makeLog(tun.name)
     socket = try Self.openSocket(request, tun)
+    stamps = StampFile(folder: StampFile.folder, interface: tun.name)
+    filesChanged = (["/proc/self/exe"] + (request.configurationFile.map { [$0] } ?? [])).map(ClockCheck.changed)
     do throws(SystemError) {
       try tun.setMTU(request.mtu)
     } catch {
@@ -66,7 +73,8 @@ package final class WireGuardService: Sendable {
     }
     do throws(TunnelError) {
       device = try WireGuardDevice(
-        tun: tun, options: request.options, insideMTU: request.mtu, keyLog: request.keyLog)
+        tun: tun, options: request.options, insideMTU: request.mtu, keyLog: request.keyLog,
+        newestStamp: stamps.kept)
       try await device.start()
     } catch {
       throw .failed(error.description)
@@ -113,6 +121,14 @@ package final class WireGuardService: Sendable {
           return .failed("the configuration socket")
         }
       }
+      group.addTask {
+        await self.ending {
+          while true {
+            try await Task.sleep(for: .seconds(60))
+            await self.keepStamp()
+          }
+        }
+      }
       if let status { group.addTask { await self.ending { try await self.answer(status) } } }
       let first = await group.next() ?? .failed("nothing to do")
       group.cancelAll()
@@ -120,13 +136,35 @@ package final class WireGuardService: Sendable {
     }
     if status != nil, let statusPath { unlink(statusPath) }
     socket.unlinkIfOurs()
-    device.stop()
+    keep(device.stopAndTellNewestStamp())
     log.verbose("ended", ["reason": "\(ending)"])
     return ending
   }
 
   private func ending(_ body: () async throws -> Ending) async -> Ending {
     do { return try await body() } catch { return .failed("\(error)") }
+  }
+
+  // MARK: The clock
+
+  /// Now and then, and not only at the end: a process may be killed.
+  private func keepStamp() async {
+    if let stamp = try? await device.newestStamp() { keep(stamp) }
+  }
+
+  private func keep(_ stamp: UInt64) {
+    do throws(SystemError) {
+      try stamps.keep(stamp)
+    } catch {
+      log.verbose("stamp_not_kept", ["error": error.description])
+    }
+  }
+
+  /// Why handshakes may fail although everything else is right; nil: the clock is not known to be wrong.
+  func clockTrouble() async -> String? {
+    let newest = (try? await device.newestStamp()) ?? 0
+    let behind = ClockCheck.behind(filesChanged + [newest], now: Timestamp.now())
+    return behind == 0 ? nil : ClockCheck.text(behind)
   }
 
   /// Tells of the interface; nothing else can be asked for.
@@ -226,11 +264,16 @@ package final class WireGuardService: Sendable {
         log.error("fallback", ["turned_off": event.turnedOff.list])
       }
     case .linkError: log.error("link_error", ["error": SystemError.text(of: Int32(clamping: event.value))])
-    case .clockBack: log.error("clock_back", ["ns": String(event.value)])
+    case .clockBack: log.error("clock_back", ["ns": String(event.value), "warning": ClockCheck.text(event.value)])
     case .underLoad: log.error("under_load", ["on": String(event.value)])
     case .handshakeStarted, .handshakeFailed, .connected, .rekeyed, .disconnected, .endpointChanged, .prefixMoved,
       .rebound, .resolve:
       guard log.level == .verbose else { break }
+      if event.kind == .handshakeFailed, let trouble = await clockTrouble() {
+        let name = await name(of: event.peer)
+        log.verbose("handshake_failed", ["peer": name, "reason": event.status, "possible_cause": trouble])
+        break
+      }
       await log.peerEvent(event, name: name(of: event.peer))
     }
   }
