@@ -45,7 +45,7 @@ let package = Package(
       name: "Examples", dependencies: ["KapeProtocols"], path: "Tests/Examples", exclude: ["embed.c", "embed.h"],
       swiftSettings: strictSwift),
     .testTarget(
-      name: "KapeControlTests", dependencies: ["KapeControl", "KapeProtocols", "KapeCrypto"],
+      name: "KapeControlTests", dependencies: ["KapeControl", "KapeProtocols", "KapeCrypto", "CKapeDataPlane"],
       swiftSettings: strictSwift),
     .target(name: "KapeTestSupport", path: "Tests/Support", swiftSettings: strictSwift),
     .testTarget(name: "KapeTests", dependencies: ["KapeTestSupport", "kape"], swiftSettings: strictSwift),

@@ -1,3 +1,4 @@
+import CKapeDataPlane
 import KapeCrypto
 import KapeProtocols
 import Testing
@@ -81,6 +82,42 @@ import Testing
   func sizesAreReadable(_ bytes: UInt64, _ expected: String) {
     // The largest number is cut, not rounded.
     #expect(StatusText.size(bytes) == (bytes == .max ? "16383.99 PiB" : expected))
+  }
+
+  @Test func whatEndedInTheEngineAndInTheSocketsIsCountedTogether() {
+    var engine = kdp_statistics()
+    var io = kdp_io_statistics()
+    engine.handshakes = 2
+    withUnsafeMutableBytes(of: &engine.status) { bytes in
+      let status = bytes.bindMemory(to: UInt64.self)
+      status[Int(KDP_OK.rawValue)] = 99
+      status[Int(KDP_REPLAYED.rawValue)] = 3
+      status[Int(KDP_CHECKSUM.rawValue)] = 1
+    }
+    withUnsafeMutableBytes(of: &io.status) { bytes in
+      let status = bytes.bindMemory(to: UInt64.self)
+      status[Int(KDP_CHECKSUM.rawValue)] = 1
+      status[Int(KDP_TRUNCATED.rawValue)] = 4
+      status[Int(KDP_SEND_REFUSED.rawValue)] = 5
+      status[Int(KDP_SEND_TOO_BIG.rawValue)] = 6
+      status[Int(KDP_INSIDE_REFUSED.rawValue)] = 7
+    }
+    io.udp_sends = 8
+    let expected: [InterfaceReport.Counter] = [
+      .init("handshakes", 2), .init("TRUNCATED", 4), .init("REPLAYED", 3), .init("CHECKSUM", 2),
+      .init("SEND_REFUSED", 5), .init("SEND_TOO_BIG", 6), .init("INSIDE_REFUSED", 7), .init("udp_sends", 8),
+    ]
+    #expect(InterfaceReport.counters(engine, io) == expected)
+  }
+
+  @Test func aFallbackForOneDestinationSaysWhich() throws {
+    var event = kdp_event()
+    event.kind = UInt16(KDP_EVENT_FALLBACK.rawValue)
+    event.value = UInt64(KDP_FALLBACK_NO_UDP_SEGMENT.rawValue)
+    #expect(TunnelEvent(event)?.address == nil)
+    event.address = SocketAddress(IPAddress(ipv4: 192, 0, 2, 1), port: 7).dataPlane
+    let scoped = try #require(TunnelEvent(event))
+    #expect(scoped.address?.description == "192.0.2.1:7" && scoped.turnedOff.list == "no-udp-segment")
   }
 
   @Test func jsonIsEscapedAndOrdered() {

@@ -26,7 +26,7 @@ extension TunnelSession {
     case .rebound: note("rebound", ["status": event.status])
     case .underLoad: note("under_load", ["on": "\(event.value)"], isError: true)
     case .resolve: await lookUpAgain(event.peer)
-    case .clockBack: 
+    case .clockBack:
       note("clock_back", ["ns": "\(event.value)", "warning": ClockCheck.text(event.value)], isError: true)
     case .fallback:
       if let destination = event.address {

@@ -223,7 +223,7 @@ package final class WireGuardService: Sendable {
   private func follow(_ state: LinkState) async {
     do {
       try await device.setInsideMTU(state.mtu)
-    } catch where error.isClosed {
+    } catch  where error.isClosed {
       return
     } catch {
       log.error("mtu", ["error": "\(error)"])
@@ -234,7 +234,7 @@ package final class WireGuardService: Sendable {
   private func follow(isUp: Bool) async {
     do {
       if try await device.follow(up: isUp) { log.verbose(isUp ? "up" : "down") }
-    } catch where error.isClosed {
+    } catch  where error.isClosed {
       // The interface goes when its worker has ended.
     } catch {
       log.error("up", ["error": "\(error)"])
