@@ -139,7 +139,7 @@ package actor TunnelSession {
 
   private static func checkFree(_ name: String) throws(Failure) {
     guard if_nametoindex(name) != 0 else { return }
-    if let holder = ConfigurationSocket.holder(of: name) ?? SocketHolder.ofTun(named: name) {
+    if let holder = SocketHolder.ofTun(named: name).first ?? ConfigurationSocket.holder(of: name) {
       throw .inUse("\(name) is held by \(holder)")
     }
     throw .inUse("there is an interface \(name) already")

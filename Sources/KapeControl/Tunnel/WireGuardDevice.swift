@@ -274,7 +274,7 @@ extension WireGuardInterfaceChange {
   /// `replace_peers` begins without any peer: what a peer of the list is not given it must not keep from before, and one
   /// that is only to be updated is not there to be. Peers that stay keep their sessions, and their endpoint until they
   /// are given another.
-  fileprivate func resettingPeers() -> WireGuardInterfaceChange {
+  func resettingPeers() -> WireGuardInterfaceChange {
     var present: Set<PublicKey> = []
     var result = self
     result.peers = peers.compactMap { peer in

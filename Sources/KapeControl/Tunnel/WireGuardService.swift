@@ -322,9 +322,12 @@ package final class WireGuardService: Sendable {
     }
   }
 
+  /// Who opened a socket may have handed it on and ended (wireguard-go does), and its number may be another's by now:
+  /// whoever has the TUN is right.
   private static func text(of holder: SocketHolder?, _ interface: String) -> String {
-    if let holder, holder.isAlive { return holder.description }
-    return SocketHolder.ofTun(named: interface)?.description ?? "another process"
+    let holders = SocketHolder.ofTun(named: interface)
+    if let holder, holders.contains(holder) || (holders.isEmpty && holder.isAlive) { return holder.description }
+    return holders.first?.description ?? "another process"
   }
 
   private static func failure(_ error: SystemError) -> Failure {

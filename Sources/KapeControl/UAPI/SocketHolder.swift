@@ -31,21 +31,17 @@ package struct SocketHolder: Equatable, Sendable, CustomStringConvertible {
     return SocketHolder(processIdentifier: credentials.pid)
   }
 
-  /// Who has the TUN interface of that name open, from what the kernel tells of descriptors in /proc. Only processes
-  /// that we may look into are seen.
-  package static func ofTun(named name: String) -> SocketHolder? {
-    for process in folder("/proc") {
-      guard let identifier = Int32(process) else { continue }
-      for descriptor in folder("/proc/\(process)/fd") {
-        guard linkTarget("/proc/\(process)/fd/\(descriptor)") == "/dev/net/tun",
-          let information = readSmallFile("/proc/\(process)/fdinfo/\(descriptor)")
-        else { continue }
-        for line in information.split(separator: "\n") where line == "iff:\t" + name {
-          return SocketHolder(processIdentifier: identifier)
+  /// Who else has a TUN interface of that name open, from what the kernel tells of descriptors in /proc. Only processes
+  /// that we may look into are seen; one in another network namespace is not told apart.
+  package static func ofTun(named name: String) -> [SocketHolder] {
+    folder("/proc").compactMap { Int32($0) }.filter { process in
+      process != getpid()
+        && folder("/proc/\(process)/fd").contains { descriptor in
+          linkTarget("/proc/\(process)/fd/\(descriptor)") == "/dev/net/tun"
+            && (readSmallFile("/proc/\(process)/fdinfo/\(descriptor)") ?? "").split(separator: "\n")
+              .contains { $0 == "iff:\t" + name }
         }
-      }
-    }
-    return nil
+    }.map { SocketHolder(processIdentifier: $0) }
   }
 }
 
