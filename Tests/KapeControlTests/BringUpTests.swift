@@ -72,9 +72,9 @@ import Testing
 
   @Test func whatIsLeftBehindIsNotWaitedFor() async throws {
     let start = monotonicNow()
-    let outcome = try await Subprocess("/bin/sh", ["-c", "sleep 5 & echo done"]).run(.sink { _ in })
+    let outcome = try await Subprocess("/bin/sh", ["-c", "sleep 60 & echo done"]).run(.sink { _ in })
     #expect(outcome.isSuccess)
-    #expect(monotonicNow() - start < 4_500_000_000)
+    #expect(monotonicNow() - start < 50_000_000_000)
   }
 
   @Test func aProgramThatIsNotThereIsAnError() async {
@@ -192,7 +192,7 @@ import Testing
     let server = Task { try await socket.run(reactor) { _, _ in Issue.record("it was answered") } }
     let client = try UnixSocket.connect(folder.path + "/control.sock")
     #expect(send(client.raw, "reboot\n", 7, Int32(MSG_NOSIGNAL)) == 7)
-    try await reactor.readable(client.raw, within: .seconds(5))
+    try await reactor.readable(client.raw, within: .seconds(60))
     var byte: UInt8 = 0
     #expect(recv(client.raw, &byte, 1, 0) == 0)
     server.cancel()

@@ -13,7 +13,7 @@ import Testing
       var byte: UInt8 = 7
       _ = write(writing, &byte, 1)
     }
-    try await reactor.readable(pipe.reading.raw, within: .seconds(10))
+    try await reactor.readable(pipe.reading.raw, within: .seconds(60))
     var byte: UInt8 = 0
     #expect(read(pipe.reading.raw, &byte, 1) == 1)
     #expect(byte == 7)
@@ -40,7 +40,7 @@ import Testing
     await #expect(throws: CancellationError.self) { try await task.value }
     var byte: UInt8 = 1
     _ = write(pipe.writing.raw, &byte, 1)
-    try await reactor.readable(reading, within: .seconds(10))
+    try await reactor.readable(reading, within: .seconds(60))
   }
 
   @Test func a_wait_cancelled_before_it_begins_ends_at_once() async throws {
@@ -66,7 +66,7 @@ import Testing
     let served = try await withThrowingTaskGroup(of: UInt8.self) { group in
       for descriptor in pipes.reading {
         group.addTask {
-          try await reactor.readable(descriptor, within: .seconds(20))
+          try await reactor.readable(descriptor, within: .seconds(60))
           var byte: UInt8 = 0
           _ = read(descriptor, &byte, 1)
           return byte
