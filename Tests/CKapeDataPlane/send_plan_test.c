@@ -268,6 +268,26 @@ static void routes_forget_the_oldest_and_are_asked_again(void **state) {
   assert_int_equal(kdp_route_largest(&table, &second.remote), 1300 - 28);
 }
 
+static void what_a_route_says_later_takes_a_refusal_back(void **state) {
+  (void)state;
+  kdp_route_table table = {0};
+  kdp_path path = path_to(false, 1);
+  kdp_route_learn(&table, &path.remote, 1300, 0);
+  assert_int_equal(table.count, 0); /* nothing was refused */
+  kdp_route_refuse(&table, &path, 1452, 1300, 0);
+  kdp_route_learn(&table, &path.remote, 1300, 5);
+  kdp_route_learn(&table, &path.remote, 0, 6); /* no route at the moment */
+  assert_int_equal(kdp_route_largest(&table, &path.remote), 1300 - 28);
+  assert_int_equal(kdp_route_deadline(&table), 5 + KDP_ROUTE_RECHECK);
+  kdp_route_learn(&table, &path.remote, 1400, 7);
+  assert_int_equal(table.count, 0);
+  kdp_route_refuse(&table, &path, 1452, 0, 10);
+  kdp_route_learn(&table, &path.remote, 0, 9 + KDP_ROUTE_RECHECK);
+  assert_int_equal(table.count, 1);
+  kdp_route_learn(&table, &path.remote, 0, 10 + KDP_ROUTE_RECHECK); /* tried again rather than given up for good */
+  assert_int_equal(table.count, 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup(equal_packets_and_a_shorter_last_one_are_one_send, reset),
@@ -281,6 +301,7 @@ int main(void) {
       cmocka_unit_test_setup(what_cannot_be_sent_says_so_at_once, reset),
       cmocka_unit_test_setup(random_batches_keep_every_rule, reset),
       cmocka_unit_test(routes_forget_the_oldest_and_are_asked_again),
+      cmocka_unit_test(what_a_route_says_later_takes_a_refusal_back),
   };
   return cmocka_run_group_tests_name("send plan", tests, NULL, NULL);
 }

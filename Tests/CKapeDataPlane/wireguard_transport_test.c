@@ -730,6 +730,56 @@ static void a_path_mtu_is_forgotten_after_10_min_or_when_told_or_with_the_addres
   free_both(a, b);
 }
 
+static uint32_t asked(node *n, const node *to, kdp_now now) {
+  uint8_t bytes[200];
+  kdp_action action;
+  node_forget(n);
+  assert_int_equal(node_send(n, bytes, packet4(bytes, n, to, 100, true), now), KDP_OK);
+  uint32_t count = node_count_actions(n, KDP_ACTION_PATH_MTU, &action);
+  if (count) assert_true(kdp_address_equal(&action.path.remote, &node_peer_of(n, to)->path.remote));
+  return count;
+}
+
+static void the_path_mtu_is_asked_for_whenever_it_is_not_known(void **state) {
+  (void)state;
+  kdp_now now = node_time(1000);
+  node *a = node_make(1, NULL, NULL), *b = node_make(2, NULL, NULL);
+  assert_int_equal(node_add_peer(a, b, true, now), KDP_OK);
+  assert_int_equal(node_add_peer(b, a, false, now), KDP_OK);
+  assert_int_equal(node_send_to(a, b, 64, now), KDP_OK);
+  assert_int_equal(node_count_actions(a, KDP_ACTION_PATH_MTU, NULL), 0); /* not for a handshake */
+  assert_int_equal(node_pass(a, 0, b, now), KDP_OK);
+  assert_int_equal(node_pass(b, 0, a, now), KDP_OK);
+  assert_int_equal(node_count_actions(a, KDP_ACTION_PATH_MTU, NULL), 1); /* for what was staged */
+  node_exchange(a, b, now);
+  assert_int_equal(node_set_keepalive(a, b, 25, now), KDP_OK); /* so that there is a session all the time */
+  assert_int_equal(asked(a, b, now), 0);                       /* no answer is an answer */
+  set_path_mtu(a, b, 1400, now);
+  assert_int_equal(asked(a, b, now), 0);
+  kdp_now later = node_run_both(a, b, now, now.boot + SECONDS(600) - 1);
+  assert_int_equal(asked(a, b, later), 0);
+  now = node_later(now, SECONDS(600));
+  assert_int_equal(asked(a, b, now), 1);
+  set_path_mtu(a, b, 0, now); /* no route, perhaps for a moment */
+  assert_int_equal(asked(a, b, node_later(now, SECONDS(10) - 1)), 0);
+  now = node_later(now, SECONDS(10));
+  assert_int_equal(asked(a, b, now), 1);
+  set_path_mtu(a, b, 1400, now);
+  node_forget(a);
+  node_network_changed(a, now);
+  assert_int_equal(node_count_actions(a, KDP_ACTION_PATH_MTU, NULL), 0); /* a keepalive fits anywhere */
+  assert_int_equal(asked(a, b, now), 1);
+  for (uint8_t last = 77; last <= 78; last++) {
+    kdp_wireguard_peer_change peer = node_peer(b, true, NULL, 0);
+    if (last == 77) peer.endpoint.bytes[3] = last; /* away, and back */
+    kdp_wireguard_change change = {.peer = &peer, .peer_count = 1};
+    assert_int_equal(node_apply(a, &change, now), KDP_OK);
+    assert_int_equal(asked(a, b, now), 1);
+    set_path_mtu(a, b, 1400, now);
+  }
+  free_both(a, b);
+}
+
 static void the_path_mtu_counts_for_what_was_staged_too(void **state) {
   (void)state;
   kdp_now now = node_time(1000);
@@ -839,6 +889,7 @@ int main(void) {
       cmocka_unit_test(what_exceeds_the_path_sealed_is_refused_with_the_size_that_fits),
       cmocka_unit_test(ipv6_is_never_told_less_than_1280),
       cmocka_unit_test(a_path_mtu_is_forgotten_after_10_min_or_when_told_or_with_the_address),
+      cmocka_unit_test(the_path_mtu_is_asked_for_whenever_it_is_not_known),
       cmocka_unit_test(the_path_mtu_counts_for_what_was_staged_too),
       cmocka_unit_test(every_packet_is_counted_once),
       cmocka_unit_test(statistics_may_be_read_by_another_thread_while_packets_pass),

@@ -54,7 +54,8 @@ static void act(sim_host *host, const kdp_action *action) {
   if (host->config.on_action) host->config.on_action(host, action, host->config.context);
   switch ((kdp_action_kind)action->kind) {
   case KDP_ACTION_REBIND: rebind(host); break;
-  case KDP_ACTION_RESOLVE: break; /* the scenario's, through on_action */
+  case KDP_ACTION_RESOLVE: break;  /* the scenario's, through on_action */
+  case KDP_ACTION_PATH_MTU: break; /* this network tells when something was too large */
   case KDP_ACTION_OPEN:
   case KDP_ACTION_CLOSE: breach(host, "a stream link: this network has none", action->kind, 0); break;
   case KDP_ACTION_HANDOFF: breach(host, "a hand-off from lane 0", action->slot, 0); break;

@@ -28,7 +28,7 @@ enum { SIM_NEVER_HAPPENS = 0, SIM_ALWAYS = 1000000, SIM_PERCENT = 10000 };
 /* ---- World ---- */
 
 /* What the runs of many seeds did in all; printed, and checked against what a scenario lists as bound to occur. */
-enum { SIM_EVENT_KINDS = KDP_EVENT_TICKET + 1, SIM_ACTION_KINDS = KDP_ACTION_HANDOFF + 1, SIM_MARKS = 64 };
+enum { SIM_EVENT_KINDS = KDP_EVENT_TICKET + 1, SIM_ACTION_KINDS = KDP_ACTION_PATH_MTU + 1, SIM_MARKS = 64 };
 typedef struct sim_coverage {
   uint64_t seeds, virtual_seconds, inner_sent, inner_delivered, datagrams, rounds;
   uint64_t handshakes, key_changes, roams;

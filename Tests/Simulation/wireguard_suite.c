@@ -45,7 +45,7 @@ static const uint16_t EVENTS[] = {KDP_EVENT_HANDSHAKE_STARTED, KDP_EVENT_CONNECT
                                   KDP_EVENT_HANDSHAKE_FAILED,  KDP_EVENT_DISCONNECTED, KDP_EVENT_ENDPOINT_CHANGED,
                                   KDP_EVENT_PREFIX_MOVED,      KDP_EVENT_REBIND,       KDP_EVENT_RESOLVE,
                                   KDP_EVENT_UNDER_LOAD,        KDP_EVENT_CLOCK_BACK,   UINT16_MAX};
-static const uint16_t ACTIONS[] = {KDP_ACTION_REBIND, KDP_ACTION_RESOLVE, UINT16_MAX};
+static const uint16_t ACTIONS[] = {KDP_ACTION_REBIND, KDP_ACTION_RESOLVE, KDP_ACTION_PATH_MTU, UINT16_MAX};
 static const uint16_t STATUSES[] = {KDP_OK,
                                     KDP_TOO_SHORT,
                                     KDP_TOO_LONG,

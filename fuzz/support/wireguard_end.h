@@ -69,7 +69,7 @@ static inline void end_drain(end *e) {
   for (uint32_t i = 0; i < out->inside.count; i++)
     e->delivered(e, &out->inside.packet[i]);
   for (uint32_t i = 0; i < out->action_count; i++)
-    CHECK(out->action[i].kind >= KDP_ACTION_OPEN && out->action[i].kind <= KDP_ACTION_HANDOFF &&
+    CHECK(out->action[i].kind >= KDP_ACTION_OPEN && out->action[i].kind <= KDP_ACTION_PATH_MTU &&
           out->action[i].wire_count <= out->wire.count);
   out->action_count = 0;
   kdp_batch_release(&out->wire, e->pool);

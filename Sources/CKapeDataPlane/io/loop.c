@@ -152,14 +152,8 @@ static void recheck_routes(kdp_worker *worker) {
       i++;
       continue;
     }
-    uint16_t mtu = kdp_route_ask_mtu(&route->path, worker->udp_options.fwmark);
-    kdp_engine_path_mtu(worker->lane, &route->path, mtu, worker->now);
-    if (mtu == route->mtu && mtu != 0) {
-      route->recheck = worker->now.boot + KDP_ROUTE_RECHECK;
-      i++;
-    } else { /* another way, perhaps: segmented sends are tried again */
-      kdp_route_remove(table, i);
-    }
+    kdp_path path = route->path; /* the entry may go with the answer */
+    kdp_worker_learn_mtu(worker, &path);
   }
 }
 

@@ -123,9 +123,10 @@ static uint32_t with_headers(const kdp_path *path, uint32_t size) {
   return size + UDP_HEADER + (path->remote.family == KDP_FAMILY_IPV6 ? IPV6_HEADER : IPV4_HEADER);
 }
 
-static uint16_t learn_mtu(kdp_worker *worker, const kdp_path *path, uint32_t size) {
+uint16_t kdp_worker_learn_mtu(kdp_worker *worker, const kdp_path *path) {
   uint16_t mtu = kdp_route_ask_mtu(path, worker->udp_options.fwmark);
-  if (mtu != 0 && with_headers(path, size) > mtu) kdp_engine_path_mtu(worker->lane, path, mtu, worker->now);
+  kdp_route_learn(&worker->routes, &path->remote, mtu, worker->now.boot);
+  kdp_engine_path_mtu(worker->lane, path, mtu, worker->now);
   return mtu;
 }
 
@@ -148,7 +149,6 @@ bool kdp_worker_bind_anew(kdp_worker *worker, int error) {
 static bool keep_failed(kdp_worker *worker, const kdp_send_item *item, attempt *last) {
   const kdp_batch *wire = &worker->out->wire;
   const kdp_path path = wire->path[item->path];
-  uint32_t size = wire->packet[worker->send->order[item->first]].size;
   bool has_source = path.local.family != KDP_FAMILY_NONE || path.ifindex != 0;
   bool source_tried = last->cleared && last->path == item->path;
   kdp_status status = KDP_SEND_REFUSED;
@@ -166,10 +166,10 @@ static bool keep_failed(kdp_worker *worker, const kdp_send_item *item, attempt *
     return true;
   case EMSGSIZE:
     if (item->segment) {
-      leave_unsegmented(worker, &path, item->segment, learn_mtu(worker, &path, item->segment));
+      leave_unsegmented(worker, &path, item->segment, kdp_worker_learn_mtu(worker, &path));
       return true;
     }
-    (void)learn_mtu(worker, &path, size);
+    (void)kdp_worker_learn_mtu(worker, &path);
     status = KDP_SEND_TOO_BIG;
     break;
   case EINVAL:
@@ -182,7 +182,7 @@ static bool keep_failed(kdp_worker *worker, const kdp_send_item *item, attempt *
     if (!item->segment) break;
     if (item->error == EINVAL) {
       /* Older kernels say this, too, of segments above the MTU: a matter of this destination only. */
-      uint16_t mtu = learn_mtu(worker, &path, item->segment);
+      uint16_t mtu = kdp_worker_learn_mtu(worker, &path);
       if (mtu != 0 && with_headers(&path, item->segment) > mtu) {
         leave_unsegmented(worker, &path, item->segment, mtu);
         return true;
@@ -298,6 +298,7 @@ static void apply(kdp_worker *worker, const kdp_action *action) {
   case KDP_ACTION_OPEN: /* this worker has its one datagram link, always */
     kdp_engine_link_down(worker->lane, action->path.link, EOPNOTSUPP, out, worker->now);
     return;
+  case KDP_ACTION_PATH_MTU: (void)kdp_worker_learn_mtu(worker, &action->path); return;
   case KDP_ACTION_HANDOFF:
     kdp_pool_release(worker->pool, action->slot);
     count_status(worker, KDP_UNSUPPORTED, 1);

@@ -41,8 +41,14 @@ void kdp_route_refuse(kdp_route_table *table, const kdp_path *path, uint16_t siz
   route->recheck = boot + KDP_ROUTE_RECHECK;
 }
 
-void kdp_route_remove(kdp_route_table *table, uint32_t index) {
-  table->route[index] = table->route[--table->count];
+void kdp_route_learn(kdp_route_table *table, const kdp_address *remote, uint16_t mtu, uint64_t boot) {
+  kdp_route *route = find(table, remote);
+  if (!route) return;
+  if (mtu != 0 && mtu == route->mtu) {
+    route->recheck = boot + KDP_ROUTE_RECHECK;
+  } else if (mtu != 0 || boot >= route->recheck) {
+    *route = table->route[--table->count];
+  }
 }
 
 uint64_t kdp_route_deadline(const kdp_route_table *table) {

@@ -27,7 +27,9 @@ uint16_t kdp_route_largest(const kdp_route_table *table, const kdp_address *remo
 /* A segmented send of datagrams of `size` bytes was refused; `mtu` is what the route says now. The entry that was
    touched longest ago goes when the table is full. */
 void kdp_route_refuse(kdp_route_table *table, const kdp_path *path, uint16_t size, uint16_t mtu, uint64_t boot);
-void kdp_route_remove(kdp_route_table *table, uint32_t index);
+/* What the route to `remote` says at `boot`. Another MTU than before, or none when the entry was due to be asked
+   again, takes back what was refused. */
+void kdp_route_learn(kdp_route_table *table, const kdp_address *remote, uint16_t mtu, uint64_t boot);
 /* When the next route is to be asked again; KDP_NEVER. */
 uint64_t kdp_route_deadline(const kdp_route_table *table);
 

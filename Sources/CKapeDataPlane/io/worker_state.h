@@ -161,6 +161,9 @@ static inline bool kdp_worker_may_take_outside(const kdp_worker *worker) {
 /* output.c */
 /* Sends and writes what is in worker->out and applies its actions, in order. What is blocked stays in it. */
 void kdp_output_flush(kdp_worker *worker);
+/* Asks the kernel for the MTU of the way to path->remote, tells the engine whatever the answer is, and lets segmented
+   sends be tried again when it is another than before. */
+uint16_t kdp_worker_learn_mtu(kdp_worker *worker, const kdp_path *path);
 /* Sockets of the worker: bound anew, or closed. The old ones stay when new ones cannot be had. */
 kdp_status kdp_worker_bind(kdp_worker *worker, const kdp_udp_options *options) KDP_MUST_USE;
 void kdp_worker_unbind(kdp_worker *worker);

@@ -81,12 +81,13 @@ static void path_mtu(kdp_lane *lane, const kdp_path *path, uint16_t bytes, kdp_n
       continue;
     peer->path_mtu = bytes;
     peer->path_mtu_until = now.boot + KDP_WG_PATH_MTU_TIME;
+    peer->path_mtu_ask = now.boot + (bytes ? KDP_WG_PATH_MTU_TIME : KDP_WG_PATH_MTU_RETRY);
   }
 }
 
-/* Our side of every path is forgotten; a path MTU stays until it is told anew or its time is over, for one that is too
-   small does no harm. Peers that are in use say at once where they are now: with a session
-   by an empty packet, else by an initiation that does not wait for the last one's time to pass. */
+/* Our side of every path is forgotten; a path MTU stays until the answer to a new question, for one that is too small
+   does no harm. Peers that are in use say at once where they are now: with a session by an empty packet, else by an
+   initiation that does not wait for the last one's time to pass. */
 static void network_changed(kdp_lane *lane, kdp_out *out, kdp_now now) {
   kdp_wg_device *device = kdp_wg_device_of_lane(lane);
   now = kdp_wg_clamp(device, now);
@@ -94,6 +95,7 @@ static void network_changed(kdp_lane *lane, kdp_out *out, kdp_now now) {
   for (uint32_t i = 0; i < device->peers.count; i++) {
     kdp_wg_peer *peer = device->peers.ordered[i];
     kdp_wg_peer_clear_source(peer);
+    peer->path_mtu_ask = 0;
     bool attempting = kdp_wg_attempt_runs(peer);
     /* One that left this moment (the wake from sleep that led to this call) is enough: the other end would take a
        second one so soon for a flood. */

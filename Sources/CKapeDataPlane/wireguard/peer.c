@@ -18,7 +18,10 @@ void kdp_wg_peer_set_path(kdp_wg_peer *peer, const kdp_path *path) {
                memcmp(path->remote.bytes, peer->path.remote.bytes, sizeof path->remote.bytes) != 0;
   peer->path = *path;
   peer->path_call = 0;
-  if (moved) peer->path_mtu = 0;
+  if (moved) {
+    peer->path_mtu = 0;
+    peer->path_mtu_ask = 0;
+  }
 }
 
 uint32_t kdp_wg_peer_inside_limit(const kdp_wg_peer *peer, uint64_t boot) {

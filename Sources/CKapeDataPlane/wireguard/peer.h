@@ -42,6 +42,7 @@ struct kdp_wg_peer {
   uint64_t received_bytes, sent_bytes;               /* whole messages */
   uint64_t inside_received_bytes, inside_sent_bytes; /* inner packets */
   uint64_t path_mtu_until;                           /* when path_mtu is forgotten */
+  uint64_t path_mtu_ask;                             /* when it is asked for (again), with the next data; 0: now */
   uint64_t path_call;                                /* number of the engine call in which path_index was given out */
   uint16_t path_index;                               /* of `path` in that call's out->wire.path */
   uint16_t path_mtu;                                 /* 0: not known */

@@ -55,6 +55,8 @@ enum {
 #define KDP_WG_RESOLVE_INTERVAL (30 * KDP_SECOND) /* between two look-ups of one peer's name */
 
 #define KDP_WG_PATH_MTU_TIME (600 * KDP_SECOND) /* a path MTU is forgotten after this, and so asked for again */
+#define KDP_WG_PATH_MTU_RETRY                                                                                          \
+  (10 * KDP_SECOND) /* asked for again after this when the answer was that nothing is known */
 
 /* When no packet slot is free, own messages are tried again after this. */
 #define KDP_WG_POOL_RETRY (1 * KDP_MILLISECOND)

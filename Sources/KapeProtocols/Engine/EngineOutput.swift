@@ -83,6 +83,8 @@ public struct EngineAction: Hashable, Sendable {
     case rebind(link: UInt32)
     /// Look up the name that the peer's endpoint came from again.
     case resolve(peer: UInt64)
+    /// Ask what the path's route takes and say it with `setPathMTU`; a host that cannot tell leaves it out.
+    case pathMTU(PacketPath)
   }
 
   public let kind: Kind
@@ -99,6 +101,9 @@ public struct EngineAction: Hashable, Sendable {
     case KDP_ACTION_CLOSE.rawValue: kind = .close(link: action.path.link)
     case KDP_ACTION_REBIND.rawValue: kind = .rebind(link: action.path.link)
     case KDP_ACTION_RESOLVE.rawValue: kind = .resolve(peer: action.peer)
+    case KDP_ACTION_PATH_MTU.rawValue:
+      guard let path = PacketPath(action.path) else { return nil }
+      kind = .pathMTU(path)
     default: return nil
     }
   }

@@ -29,7 +29,8 @@ typedef enum kdp_action_kind {
   KDP_ACTION_CLOSE,    /* close path.link */
   KDP_ACTION_REBIND,   /* bind path.link's socket anew, to another local port */
   KDP_ACTION_RESOLVE,  /* look up the name that `peer`'s endpoint came from again */
-  KDP_ACTION_HANDOFF   /* this lane cannot handle the message in `slot`; give it to lane 0 */
+  KDP_ACTION_HANDOFF,  /* this lane cannot handle the message in `slot`; give it to lane 0 */
+  KDP_ACTION_PATH_MTU  /* ask what the route of `path` takes and say it with kdp_engine_path_mtu */
 } kdp_action_kind;
 
 typedef struct kdp_action {

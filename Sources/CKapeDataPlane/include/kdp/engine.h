@@ -68,7 +68,8 @@ void kdp_engine_link_up(kdp_lane *lane, kdp_link link, kdp_link_kind kind, const
 void kdp_engine_link_room(kdp_lane *lane, kdp_link link, size_t bytes, kdp_out *out, kdp_now now) KDP_NONNULL;
 void kdp_engine_link_down(kdp_lane *lane, kdp_link link, int error, kdp_out *out, kdp_now now) KDP_NONNULL;
 /* The largest UDP payload plus 8 that `path` takes, with its IP header: what the route or EMSGSIZE says. 0: not known
- * any more. */
+   any more. Called whenever it is learnt, changed or not, and when the engine asks with a PATH_MTU action, as it does
+   with the first data on a path that it knows nothing of; a host that cannot tell need not answer. */
 void kdp_engine_path_mtu(kdp_lane *lane, const kdp_path *path, uint16_t bytes, kdp_now now) KDP_NONNULL;
 /* New network, or wake from sleep: probe now. */
 void kdp_engine_network_changed(kdp_lane *lane, kdp_out *out, kdp_now now) KDP_NONNULL;
