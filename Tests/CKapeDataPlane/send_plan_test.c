@@ -200,13 +200,17 @@ static void a_refused_route_goes_unsegmented_above_what_it_takes(void **state) {
 
 static void what_cannot_be_sent_says_so_at_once(void **state) {
   (void)state;
-  kdp_path nowhere = {0}, six = path_to(true, 1);
+  kdp_path nowhere = {0}, six = path_to(true, 1), no_port = path_to(false, 1);
+  /* A peer may send from port 0. The kernel refuses it with EINVAL, which must not be blamed on segmentation. */
+  no_port.remote.port = 0;
   f.rules.usable[KDP_UDP_IPV6] = false;
   add(&nowhere, 100);
   add(&six, 100);
+  add(&no_port, 100);
   plan();
   assert_int_equal(f.plan.item[0].error, EDESTADDRREQ);
   assert_int_equal(f.plan.item[1].error, EAFNOSUPPORT);
+  assert_int_equal(f.plan.item[2].error, EDESTADDRREQ);
 }
 
 /* Whatever the mixture: every packet in exactly one send, in order within its path, sizes as segmentation wants them.

@@ -89,7 +89,7 @@ void kdp_send_plan_make(kdp_send_plan *plan, const kdp_batch *batch, uint32_t li
     if (same[i] != i) continue;
     const kdp_address *remote = &batch->path[i].remote;
     open[i] = NONE;
-    plan->name_size[i] = kdp_socket_address_write(remote, &plan->name[i]);
+    plan->name_size[i] = remote->port ? kdp_socket_address_write(remote, &plan->name[i]) : 0;
     largest[i] = rules->routes->count ? kdp_route_largest(rules->routes, remote) : UINT16_MAX;
   }
 

@@ -44,8 +44,8 @@ typedef struct kdp_send_plan {
   _Alignas(struct cmsghdr) uint8_t control[KDP_SEND_ITEMS][KDP_SEND_CONTROL];
 } kdp_send_plan;
 
-/* Plans the first `limit` packets of the batch (fewer when the plan is full). Packets whose path has no address, or
-   one of a family without socket, are items whose error is set already. */
+/* Plans the first `limit` packets of the batch (fewer when the plan is full). Packets whose path has no address
+   or port, or an address of a family without socket, are items whose error is set already. */
 void kdp_send_plan_make(kdp_send_plan *plan, const kdp_batch *batch, uint32_t limit, const kdp_send_rules *rules);
 
 /* Sends one message with DF set: for this one the socket's option is changed. As sendmmsg(2). */
