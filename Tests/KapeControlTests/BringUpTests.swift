@@ -152,6 +152,19 @@ import Testing
   }
 }
 
+@Suite struct RecoveryTests {
+  @Test func onlyWhatIsOfThisMachinesPresentAndThisNamespaceIsUndone() {
+    let now = PutBack.currentOrigin(configuration: "/etc/wireguard/wg0.conf")
+    #expect(PutBack.standing(of: now) == .here)
+    #expect(PutBack.standing(of: nil) == .here)
+    var other = now
+    other.namespace = "net:[1]"
+    #expect(PutBack.standing(of: other) == .elsewhere("net:[1]"))
+    other.boot = "another"
+    #expect(PutBack.standing(of: other) == .beforeRestart)
+  }
+}
+
 @Suite struct ControlTests {
   @Test func aRequestIsAnsweredOverAPathOfAnyLength() async throws {
     let folder = try TemporaryFolder()
