@@ -17,6 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "core/wipe.h"
 #include "io/linux_compat.h"
 #include "io/worker_state.h"
 
@@ -61,6 +62,7 @@ struct kdp_uring {
   uint8_t *frames;
   uint16_t free_frame[FRAMES];
   uint32_t free_count;
+  uint32_t touched; /* frames from here on were never used */
   struct {
     uint16_t buffer;
     uint32_t size;
@@ -169,6 +171,7 @@ static void close_backend(kdp_worker *worker) {
   if (uring->made) io_uring_queue_exit(&uring->ring);
   if (uring->frame.ring) munmap(uring->frame.ring, FRAMES * sizeof(struct io_uring_buf));
   if (uring->receive.ring) munmap(uring->receive.ring, RECEIVES * sizeof(struct io_uring_buf));
+  if (uring->frames) kdp_wipe(uring->frames, (size_t)uring->touched * FRAME_STRIDE);
   if (uring->frames) worker->host.release(worker->host.context, uring->frames, (size_t)FRAMES * FRAME_STRIDE);
   worker->host.release(worker->host.context, uring, sizeof *uring);
   worker->uring = NULL;
@@ -314,6 +317,7 @@ static void provide_frames(kdp_uring *uring) {
   /* What waits here counts too: the kernel's own queue is the place for more. */
   while (uring->frame.in_kernel + uring->frame_count < uring->frame.wanted && uring->free_count > 0) {
     uint16_t buffer = uring->free_frame[--uring->free_count];
+    if (buffer >= uring->touched) uring->touched = buffer + 1u;
     io_uring_buf_ring_add(uring->frame.ring, uring->frames + (size_t)buffer * FRAME_STRIDE, KDP_FRAME_SIZE, buffer,
                           FRAMES - 1, added++);
     uring->frame.in_kernel++;

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/wipe.h"
 #include "io/worker_state.h"
 
 enum { POOL_SLOTS = 48, STACK_SIZE = 256 << 10 };
@@ -221,6 +222,7 @@ void kdp_worker_destroy(kdp_worker *worker) {
   kdp_out_destroy(worker->out_storage);
   give_back(&host, worker->send, sizeof *worker->send);
   give_back(&host, worker->write, sizeof *worker->write);
+  if (worker->frame_buffer) kdp_wipe(worker->frame_buffer, KDP_FRAME_SIZE);
   give_back(&host, worker->frame_buffer, KDP_FRAME_SIZE);
   kdp_pool_destroy(worker->pool); /* wipes; takes along what packets are still in it */
   host.release(host.context, worker, sizeof *worker);
