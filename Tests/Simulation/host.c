@@ -264,6 +264,19 @@ void sim_host_network_changed(sim_host *host) {
   sim_host_flush(host);
 }
 
+void sim_host_link(sim_host *host, bool up) {
+  sim_lane *lane = host->lane[0];
+  sim_note(host->world, up ? "link up" : "link down", host->index, 0, 0);
+  if (up) {
+    host->down = false;
+    kdp_engine_link_up(lane->lane, 0, KDP_LINK_DATAGRAM, &(kdp_path){.link = 0}, &lane->out, sim_host_now(host));
+  } else {
+    kdp_engine_link_down(lane->lane, 0, 0, &lane->out, sim_host_now(host));
+  }
+  sim_host_flush(host);
+  host->down = !up;
+}
+
 void sim_host_path_mtu(sim_host *host, const kdp_path *path, uint16_t mtu) {
   if (!host->engine) return;
   sim_note(host->world, "path mtu", host->index, mtu, 0);
@@ -337,7 +350,7 @@ static void enqueue(sim_host *host, sim_line *line, uint32_t limit, sim_waiting 
 }
 
 void sim_host_inside(sim_host *host, const void *packet, uint32_t size) {
-  if (!host->engine || !sim_host_is_awake(host)) return;
+  if (!host->engine || host->down || !sim_host_is_awake(host)) return;
   kdp_address none = {.family = KDP_FAMILY_NONE};
   const uint8_t *bytes = packet;
   size_t from = size >= 20 && bytes[0] >> 4 == 4 ? 12 : 8;
@@ -352,7 +365,7 @@ void sim_host_receive(sim_host *host, sim_datagram *datagram, uint16_t port) {
     free(datagram);
     return;
   }
-  if (port != host->port) {
+  if (port != host->port || host->down) {
     sim_note(host->world, "port closed", host->index, port, 0);
     free(datagram);
     return;
@@ -362,6 +375,10 @@ void sim_host_receive(sim_host *host, sim_datagram *datagram, uint16_t port) {
 }
 
 /* ---- The caller's own calls ---- */
+
+void sim_host_receive_limit(sim_host *host, uint32_t bytes) {
+  host->receive_limit = bytes;
+}
 
 void sim_host_deafen(sim_host *host, bool deaf) {
   host->deaf = deaf;

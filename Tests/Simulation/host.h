@@ -42,7 +42,8 @@ struct sim_host {
   sim_nat nat;
   int64_t boot_step, wall_step;
   uint64_t asleep_until, round_at;
-  bool deaf;
+  bool deaf, down;
+  uint32_t receive_limit;
   kdp_statistics before; /* at the last look */
   uint64_t handed[2][KDP_STATUS_COUNT], handed_total[2];
   uint64_t events[SIM_EVENT_KINDS], actions[SIM_ACTION_KINDS];

@@ -28,6 +28,7 @@ static void check_wire_packet(sim_host *host, const sim_lane *lane, uint32_t ind
   const kdp_batch *wire = &lane->out.wire;
   const kdp_packet *packet = &wire->packet[index];
   check_packet(host, lane, packet);
+  if (host->down) breach(host, "a datagram while the link is down", packet->size, packet->data[0]);
   if (packet->size == 0) breach(host, "an empty datagram", index, 0);
   if (packet->path >= wire->path_count) breach(host, "a path that is not in the batch", packet->path, wire->path_count);
   if (wire->path[packet->path].remote.family == KDP_FAMILY_NONE) breach(host, "a datagram to nowhere", index, 0);
@@ -224,10 +225,12 @@ static void fill(sim_host *host, sim_lane *lane, sim_line *line, kdp_batch *batc
     path.local.port = 0;
     kdp_room room = kdp_engine_room(host->engine, outside ? &path : NULL);
     kdp_packet *packet = &batch->packet[batch->count];
-    if (!kdp_pool_take_packet(lane->pool, outside ? 0 : room.head, next->size, outside ? 0 : room.tail, packet)) break;
-    if (next->size) memcpy(packet->data, next->bytes, next->size);
+    bool cut = outside && host->receive_limit && next->size > host->receive_limit;
+    uint32_t size = cut ? host->receive_limit : next->size;
+    if (!kdp_pool_take_packet(lane->pool, outside ? 0 : room.head, size, outside ? 0 : room.tail, packet)) break;
+    if (size) memcpy(packet->data, next->bytes, size);
     packet->ecn = next->ecn;
-    packet->status = KDP_OK;
+    packet->status = cut ? KDP_TRUNCATED : KDP_OK;
     if (outside) {
       packet->path = kdp_batch_path(batch, &path);
       if (packet->path == UINT16_MAX) {

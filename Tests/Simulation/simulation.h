@@ -183,6 +183,8 @@ void sim_host_conditions(sim_host *host, const sim_conditions *conditions);
 void sim_host_move(sim_host *host, const kdp_address *address, uint32_t count);
 /* Tells the engine that the network changed. */
 void sim_host_network_changed(sim_host *host);
+/* The interface and its link are taken down, or up again. While down nothing goes in, and nothing may come out. */
+void sim_host_link(sim_host *host, bool up);
 uint16_t sim_host_port(const sim_host *host);
 /* Its address as others see it (of the family, with the port). */
 kdp_address sim_host_address(const sim_host *host, kdp_family family);
@@ -204,6 +206,8 @@ void sim_host_step_boot(sim_host *host, int64_t ns);
 
 /* An inner packet from outside all flows. */
 void sim_host_inside(sim_host *host, const void *packet, uint32_t size);
+/* Longer datagrams are cut to this by the receiver, which says so in the packet's status; 0: never. */
+void sim_host_receive_limit(sim_host *host, uint32_t bytes);
 /* Events are not taken any more, or again. */
 void sim_host_deafen(sim_host *host, bool deaf);
 

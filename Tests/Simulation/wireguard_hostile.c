@@ -238,6 +238,7 @@ void wg_hostile_datagrams(sim *world) {
   sim_run_for(world, 60 * KDP_SECOND);
   kdp_address stranger = pair.outer == KDP_FAMILY_IPV6 ? sim_ipv6(666, 1, 9) : sim_ipv4(203, 0, 113, 66, 9);
   const wg_device *target[2] = {pair.a, pair.b};
+  sim_host_receive_limit(pair.b->host, 10000);
   for (uint32_t i = 0; i < 1200; i++) {
     const wg_device *to_device = target[i % 2];
     kdp_address to = wg_endpoint(to_device, pair.outer);
@@ -269,6 +270,7 @@ void wg_hostile_datagrams(sim *world) {
   sim_check_number(world, good, ==, sim_host_sent(pair.a->host) + sim_host_sent(pair.b->host));
   sim_check(world,
             wg_statistics(pair.b).status[KDP_LOW_ORDER_KEY] + wg_statistics(pair.a).status[KDP_LOW_ORDER_KEY] == 20);
+  sim_check(world, wg_statistics(pair.b).status[KDP_TRUNCATED] > 0);
   sim_flow_counts up = sim_flow_counts_of(pair.up), down = sim_flow_counts_of(pair.down);
   sim_check_number(world, up.delivered, ==, up.sent);
   sim_check_number(world, down.delivered, ==, down.sent);

@@ -26,6 +26,7 @@ void wg_long_sleep(sim *world);
 void wg_clock_back(sim *world);
 void wg_partition(sim *world);
 void wg_one_way(sim *world);
+void wg_interface_down(sim *world);
 /* wireguard_paths.c */
 void wg_roaming(sim *world);
 void wg_dead_port(sim *world);

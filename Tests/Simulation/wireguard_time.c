@@ -188,3 +188,33 @@ void wg_one_way(sim *world) {
     sim_check_number(world, sim_now(world) - sim_flow_counts_of(pair.down).last_delivered, <, 8 * KDP_SECOND);
   }
 }
+
+/* The interface is taken down, for seconds or for long, and up again: silent while it is down, whatever is configured,
+   and back at once. */
+void wg_interface_down(sim *world) {
+  sim_random *random = sim_random_of(world);
+  wg_pair pair = wg_pair_begin(world, GOOD_NETWORK);
+  bool alive = sim_seed(world) % 2;
+  wg_peer(pair.a, pair.b, &(wg_peer_options){.keepalive = alive ? 25 : 0});
+  for (uint32_t i = 0; i < 8; i++) {
+    sim_run_for(world, 60 * KDP_SECOND + sim_random_below(random, 60 * KDP_SECOND));
+    if (i % 2) cut(pair.a, true, true); /* with packets staged and an attempt under way */
+    sim_run_for(world, i % 2 ? 30 * KDP_SECOND : 0);
+    sim_host_link(pair.a->host, false);
+    cut(pair.a, false, false);
+    sim_check(world, !wg_info(pair.a, pair.b).has_session);
+    sim_run_for(world, KDP_SECOND);
+    wg_peer(pair.a, pair.b, &(wg_peer_options){.endpoint = pair.outer, .keepalive = 0});
+    wg_peer(pair.a, pair.b, &(wg_peer_options){.keepalive = alive ? 25 : 0});
+    if (sim_random_below(random, 2)) sim_host_network_changed(pair.a->host);
+    sim_run_for(world, sim_random_below(random, i % 2 ? 10 * KDP_SECOND : 300 * KDP_SECOND));
+    uint64_t tries = pair.a->sent[1], up = sim_now(world);
+    pair.a->last_initiation = 0; /* an interface that comes up does not wait for what was before */
+    sim_host_link(pair.a->host, true);
+    sim_run_for(world, 100 * KDP_MILLISECOND);
+    if (alive) sim_check_number(world, pair.a->sent[1] - tries, ==, 1);
+    sim_run_for(world, 10 * KDP_SECOND);
+    sim_check_number(world, sim_flow_counts_of(pair.up).last_delivered, >, up);
+    sim_check_number(world, sim_flow_counts_of(pair.down).last_delivered, >, up);
+  }
+}
