@@ -54,6 +54,30 @@ void wg_replayed_session(sim *world) {
   sim_check_number(world, down.delivered, ==, down.sent);
 }
 
+/* Someone keeps packets back and lets them go minutes later: good while their key is, and never after. */
+static sim_verdict keep_back(wg_world *wg, wg_device *from, sim_datagram *datagram) {
+  (void)from;
+  sim_random *random = sim_random_of(wg->world);
+  if (kdp_load_le32(datagram->bytes) != KDP_WG_TRANSPORT || sim_random_below(random, 10) != 0) return SIM_PASS;
+  sim_inject(wg->world, &datagram->source, &datagram->destination, datagram->ecn, datagram->bytes, datagram->size,
+             sim_random_below(random, 400 * KDP_SECOND));
+  return SIM_DROP;
+}
+
+void wg_late_packets(sim *world) {
+  wg_pair pair = wg_pair_begin(world, GOOD_NETWORK);
+  pair.wg->filter = keep_back;
+  sim_run_for(world, 600 * KDP_SECOND);
+  wg_pair_silence(&pair); /* no new session comes: the last one is kept, but not for longer than it may be used */
+  sim_run_for(world, 400 * KDP_SECOND);
+  sim_flow_counts up = sim_flow_counts_of(pair.up), down = sim_flow_counts_of(pair.down);
+  sim_check_number(world, up.longest_delay, >, 60 * KDP_SECOND);
+  sim_check_number(world, up.longest_delay, <, KDP_WG_REJECT_AFTER_TIME + KDP_SECOND);
+  sim_check_number(world, down.longest_delay, <, KDP_WG_REJECT_AFTER_TIME + KDP_SECOND);
+  sim_check(world, wg_statistics(pair.a).status[KDP_KEY_EXPIRED] + wg_statistics(pair.b).status[KDP_KEY_EXPIRED] > 0);
+  sim_check_number(world, up.delivered * 100, >, up.sent * 90);
+}
+
 /* ---- Floods ---- */
 
 /* Someone who can receive at its address, and so gets cookies. */

@@ -34,6 +34,7 @@ void wg_nat_forgets(sim *world);
 void wg_name_moves(sim *world);
 /* wireguard_hostile.c */
 void wg_replayed_session(sim *world);
+void wg_late_packets(sim *world);
 void wg_cookie_flood(sim *world);
 void wg_cookie_from_elsewhere(sim *world);
 void wg_hostile_datagrams(sim *world);

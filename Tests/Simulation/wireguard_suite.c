@@ -34,6 +34,7 @@ static const sim_scenario SCENARIOS[] = {
     {"wg-nat-forgets", "a NAT that loses its mapping", wg_nat_forgets, 40, 600, 1000, 6},
     {"wg-name-moves", "a server whose name gets another address", wg_name_moves, 40, 600, 1000, 6},
     {"wg-replayed-session", "everything that was said is said again", wg_replayed_session, 40, 600, 1000, 6},
+    {"wg-late-packets", "packets that come minutes late", wg_late_packets, 40, 600, 1000, 6},
     {"wg-cookie-flood", "a flood of initiations; newcomers get in, the flooder is held down", wg_cookie_flood, 8, 600,
      1000, 6},
     {"wg-cookie-from-elsewhere", "cookie replies that come from another address, twice", wg_cookie_from_elsewhere, 8,

@@ -59,7 +59,9 @@ void wg_rough(sim *world) {
   /* Each way meets the conditions once: 8 % loss, 3 % damage, and what the congestion marks cost. */
   sim_check_number(world, up.delivered * 100, >, up.sent * 80);
   sim_check_number(world, down.delivered * 100, >, down.sent * 75);
-  sim_check(world, up.marked > 0);
+  /* Congestion is carried inside where the flow can take it, and is a loss where it cannot (RFC 6040). */
+  sim_check(world, up.marked > 0 && down.marked == 0);
+  sim_check(world, wg_statistics(pair.a).status[KDP_ECN_DROPPED] > 0);
 }
 
 /* A gateway with many peers, all through it at once, some to each other by way of nobody. */
