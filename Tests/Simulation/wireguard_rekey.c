@@ -85,7 +85,12 @@ void wg_both_keep_alive(sim *world) {
     sim_check_number(world, a->initiation[i] - a->initiation[i - 1], >=, 5 * KDP_SECOND);
 }
 
-/* Both ends begin in the same instant, again and again, with the first packets of both crossing. */
+static sim_verdict drop_initiations_of_b(wg_world *wg, wg_device *from, sim_datagram *datagram) {
+  return from == &wg->device[1] && kdp_load_le32(datagram->bytes) == KDP_WG_INITIATION ? SIM_DROP : SIM_PASS;
+}
+
+/* Both ends begin in the same instant, again and again, with the first packets of both crossing. At times one end's
+   initiation is lost: then what it staged goes out with the other's session. */
 void wg_simultaneous(sim *world) {
   sim_random *random = sim_random_of(world);
   wg_pair pair = wg_pair_begin(
@@ -98,13 +103,39 @@ void wg_simultaneous(sim *world) {
     sim_flow_send(pair.up, 50);
     if (i % 2) sim_run_for(world, sim_random_below(random, 100) * KDP_MILLISECOND);
     sim_flow_send(pair.down, 50);
-    sim_run_for(world, 15 * KDP_SECOND);
+    pair.wg->filter = i % 3 == 2 ? drop_initiations_of_b : NULL;
+    sim_run_for(world, 2 * KDP_SECOND);
     sim_check_number(world, sim_flow_counts_of(pair.up).delivered, ==, sim_flow_counts_of(pair.up).sent);
     sim_check_number(world, sim_flow_counts_of(pair.down).delivered, ==, sim_flow_counts_of(pair.down).sent);
     sim_run_for(world, 185 * KDP_SECOND);
   }
   sim_check_number(world, pair.a->sent[1], <=, 12 * 2);
   sim_check_number(world, pair.b->sent[1], <=, 12 * 2);
+}
+
+/* A session that was quiet until its last 15 s, and then only receives: its initiator renews it at once. */
+void wg_renewal_by_receiving(sim *world) {
+  sim_random *random = sim_random_of(world);
+  wg_pair pair = wg_pair_begin(world, &(sim_conditions){.delay = 20 * KDP_MILLISECOND});
+  wg_pair_silence(&pair);
+  sim_run_until(world, 3 * KDP_SECOND);
+  for (uint32_t i = 0; i < 10; i++) {
+    uint64_t start = sim_now(world), tries = pair.a->sent[1];
+    sim_flow_send(pair.up, 60);
+    sim_run_for(world, 120 * KDP_SECOND);
+    sim_check_number(world, pair.a->sent[1], ==, tries + 1);
+    /* Before 165 s nothing happens for a packet that comes. */
+    bool early = sim_random_below(random, 2);
+    uint64_t age = early ? 130 * KDP_SECOND + sim_random_below(random, 20 * KDP_SECOND)
+                         : 166 * KDP_SECOND + sim_random_below(random, 13 * KDP_SECOND);
+    sim_run_until(world, start + age);
+    sim_flow_send(pair.down, 60);
+    sim_run_for(world, 200 * KDP_MILLISECOND);
+    sim_check_number(world, pair.a->sent[1], ==, tries + (early ? 1 : 2));
+    sim_run_for(world, 400 * KDP_SECOND); /* until it is over */
+    sim_check_number(world, pair.b->sent[1], ==, 0);
+    sim_check_number(world, sim_flow_counts_of(pair.down).delivered, ==, sim_flow_counts_of(pair.down).sent);
+  }
 }
 
 /* ---- Lost confirmations ---- */
@@ -148,6 +179,35 @@ void wg_lost_confirmations(sim *world) {
   /* Only what was dropped is lost, up; down nothing at all: the old key serves until the new one is confirmed. */
   sim_check_number(world, up.sent - up.delivered, <=, loser.dropped);
   sim_check_number(world, down.delivered, ==, down.sent);
+}
+
+/* ---- Overlap ---- */
+
+/* A third of the data takes up to ten seconds longer. */
+static sim_verdict delay_some(wg_world *wg, wg_device *from, sim_datagram *datagram) {
+  (void)from;
+  sim_random *random = sim_random_of(wg->world);
+  if (kdp_load_le32(datagram->bytes) != KDP_WG_TRANSPORT || sim_random_below(random, 3) != 0) return SIM_PASS;
+  sim_inject(wg->world, &datagram->source, &datagram->destination, datagram->ecn, datagram->bytes, datagram->size,
+             sim_random_below(random, 10 * KDP_SECOND));
+  return SIM_DROP;
+}
+
+/* Packets under the old key that come after the change of keys are good on both ends: none is lost. */
+void wg_overlap(sim *world) {
+  wg_pair pair = wg_pair_begin(world, &(sim_conditions){.delay = 20 * KDP_MILLISECOND});
+  pair.wg->filter = delay_some;
+  sim_flow_resume(pair.up, 300 * KDP_MILLISECOND);
+  sim_flow_resume(pair.down, 300 * KDP_MILLISECOND);
+  sim_run_until(world, 620 * KDP_SECOND);
+  wg_pair_silence(&pair);
+  sim_run_for(world, 30 * KDP_SECOND);
+  sim_flow_counts up = sim_flow_counts_of(pair.up), down = sim_flow_counts_of(pair.down);
+  sim_check_number(world, up.delivered, ==, up.sent);
+  sim_check_number(world, down.delivered, ==, down.sent);
+  sim_check(world, up.late > 100 && down.late > 100);
+  kdp_statistics a = wg_statistics(pair.a), b = wg_statistics(pair.b);
+  sim_check_number(world, a.status[KDP_UNKNOWN_SESSION] + b.status[KDP_UNKNOWN_SESSION], ==, 0);
 }
 
 /* ---- Other keys ---- */

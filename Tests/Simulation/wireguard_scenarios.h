@@ -16,7 +16,9 @@ void wg_prefix_moves(sim *world);
 void wg_rekey_storm(sim *world);
 void wg_both_keep_alive(sim *world);
 void wg_simultaneous(sim *world);
+void wg_renewal_by_receiving(sim *world);
 void wg_lost_confirmations(sim *world);
+void wg_overlap(sim *world);
 void wg_preshared_key_changes(sim *world);
 void wg_restarts(sim *world);
 /* wireguard_time.c */
