@@ -271,6 +271,7 @@ void wg_hostile_datagrams(sim *world) {
       /* An ephemeral key of low order behind a right MAC1. */
       size = 148;
       wg_forge_initiation(world, to_device, bytes, i % 60 == 1);
+      if (i % 60 != 1) bytes[20] ^= 1; /* and the others' MAC1 is wrong */
     } else if (i % 3 == 0) {
       size = i % 9 == 0 ? (uint32_t)sim_random_below(random, 65508) : (uint32_t)sim_random_below(random, 200);
       sim_random_fill(random, bytes, size);
@@ -295,6 +296,7 @@ void wg_hostile_datagrams(sim *world) {
   sim_check(world,
             wg_statistics(pair.b).status[KDP_LOW_ORDER_KEY] + wg_statistics(pair.a).status[KDP_LOW_ORDER_KEY] == 20);
   sim_check(world, wg_statistics(pair.b).status[KDP_TRUNCATED] > 0);
+  sim_check(world, wg_statistics(pair.b).status[KDP_BAD_MAC1] >= 20);
   sim_flow_counts up = sim_flow_counts_of(pair.up), down = sim_flow_counts_of(pair.down);
   sim_check_number(world, up.delivered, ==, up.sent);
   sim_check_number(world, down.delivered, ==, down.sent);
