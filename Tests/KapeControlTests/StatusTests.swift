@@ -120,6 +120,17 @@ import Testing
     #expect(scoped.address?.description == "192.0.2.1:7" && scoped.turnedOff.list == "no-udp-segment")
   }
 
+  @Test func aWorkerThatHasEndedIsToldFromFailures() {
+    #expect(TunnelError("worker", KDP_CLOSED).isClosed)
+    #expect(!TunnelError("worker", KDP_SYSTEM, systemCode: 5).isClosed)
+  }
+
+  @Test func theStatusSocketIsBesideTheConfigurationSocketAndNoInterfaceToWg() {
+    #expect(StatusSocket.path(of: "wg0") == "/var/run/wireguard/wg0.status")
+    #expect(StatusSocket.path(beside: "/x/handed.sock") == "/x/handed.status")
+    #expect(StatusSocket.path(beside: "/x/odd") == "/x/odd.status")
+  }
+
   @Test func jsonIsEscapedAndOrdered() {
     let value = JSONValue.object([
       .init("b", .array([])), .init("a", .array([.null, .bool(true), .unsigned(.max)])), .init("c", .object([])),

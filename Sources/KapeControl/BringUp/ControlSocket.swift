@@ -75,7 +75,11 @@ package final class ControlSocket: Sendable {
     try await withThrowingDiscardingTaskGroup { group in
       while true {
         try await reactor.readable(socket.raw)
-        guard let descriptor = UnixSocket.accept(socket) else { continue }
+        guard let descriptor = UnixSocket.accept(socket) else {
+          // Perhaps there is no descriptor left; the client waits.
+          try await Task.sleep(for: .milliseconds(50))
+          continue
+        }
         let client = ControlClient(descriptor)
         group.addTask {
           if let request = await client.request(reactor) { await body(request, client) }
