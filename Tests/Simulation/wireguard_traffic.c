@@ -50,7 +50,7 @@ void wg_rough(sim *world) {
                                .reorder_delay = 400 * KDP_MILLISECOND,
                                .corrupt = 2 * SIM_PERCENT,
                                .truncate = SIM_PERCENT,
-                               .congestion = 5 * SIM_PERCENT};
+                               .congestion = 12 * SIM_PERCENT};
   wg_pair pair = wg_pair_begin(world, &conditions);
   sim_run_until(world, 700 * KDP_SECOND);
   wg_pair_silence(&pair);
