@@ -780,6 +780,32 @@ static void the_path_mtu_is_asked_for_whenever_it_is_not_known(void **state) {
   free_both(a, b);
 }
 
+static void an_answered_path_mtu_is_the_askers_and_news_is_everybodys(void **state) {
+  (void)state;
+  kdp_now now = node_time(1000);
+  node *a = node_make(1, NULL, NULL), *b = node_make(2, NULL, NULL), *c = node_make(3, NULL, NULL);
+  node_connect(a, b, now);
+  c->address.bytes[3] = b->address.bytes[3]; /* behind the same address, and idle */
+  c->address.port++;
+  assert_int_equal(node_add_peer(a, c, true, now), KDP_OK);
+  const kdp_wg_peer *busy = node_peer_of(a, b), *idle = node_peer_of(a, c);
+  set_path_mtu(a, b, 1400, now); /* what node_connect asked for */
+  set_path_mtu(a, b, 1390, now); /* nobody asked */
+  assert_int_equal(busy->path_mtu, 1390);
+  assert_int_equal(idle->path_mtu, 1390);
+  now = node_later(now, SECONDS(600));
+  node_connect(a, b, now);
+  assert_int_equal(node_send_to(a, b, 64, now), KDP_OK);
+  set_path_mtu(a, b, 1300, now); /* the answer */
+  assert_int_equal(busy->path_mtu, 1300);
+  assert_int_equal(idle->path_mtu, 1390);
+  set_path_mtu(a, b, 1200, now);
+  assert_int_equal(busy->path_mtu, 1200);
+  assert_int_equal(idle->path_mtu, 1200);
+  node_free(c);
+  free_both(a, b);
+}
+
 static void the_path_mtu_counts_for_what_was_staged_too(void **state) {
   (void)state;
   kdp_now now = node_time(1000);
@@ -890,6 +916,7 @@ int main(void) {
       cmocka_unit_test(ipv6_is_never_told_less_than_1280),
       cmocka_unit_test(a_path_mtu_is_forgotten_after_10_min_or_when_told_or_with_the_address),
       cmocka_unit_test(the_path_mtu_is_asked_for_whenever_it_is_not_known),
+      cmocka_unit_test(an_answered_path_mtu_is_the_askers_and_news_is_everybodys),
       cmocka_unit_test(the_path_mtu_counts_for_what_was_staged_too),
       cmocka_unit_test(every_packet_is_counted_once),
       cmocka_unit_test(statistics_may_be_read_by_another_thread_while_packets_pass),

@@ -65,8 +65,10 @@ typedef struct kdp_wg_device {
   uint64_t load_window;     /* boot time at which counting for load began anew */
   uint32_t load_messages;   /* handshake messages since then */
   uint64_t load_until;      /* boot time, 0: not under load */
-  uint64_t icmp_time;       /* when icmp_credit was right */
-  uint64_t icmp_credit;     /* ns; an answer costs 1 s / ICMP_PER_SECOND */
+  uint64_t mtu_asked[KDP_WG_MTU_ASKED]; /* numbers of peers whose path's MTU was asked for, 0: none or answered */
+  uint32_t mtu_asked_next;              /* counts questions: where the next one is remembered */
+  uint64_t icmp_time;                   /* when icmp_credit was right */
+  uint64_t icmp_credit;                 /* ns; an answer costs 1 s / ICMP_PER_SECOND */
 
   /* From here on memory is left untouched until it is used. */
   kdp_event_queue events;

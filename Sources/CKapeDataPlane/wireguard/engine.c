@@ -72,17 +72,35 @@ static void link_up(kdp_lane *lane, kdp_link link, kdp_link_kind kind, const kdp
   kdp_wg_call_end(device, out, now);
 }
 
+static void learn_path_mtu(kdp_wg_peer *peer, uint16_t bytes, uint64_t boot) {
+  peer->path_mtu = bytes;
+  peer->path_mtu_until = boot + KDP_WG_PATH_MTU_TIME;
+  peer->path_mtu_ask = boot + (bytes ? KDP_WG_PATH_MTU_TIME : KDP_WG_PATH_MTU_RETRY);
+}
+
+static bool is_behind(const kdp_wg_peer *peer, const kdp_path *path) {
+  return peer->path.remote.family == path->remote.family &&
+         memcmp(peer->path.remote.bytes, path->remote.bytes, sizeof path->remote.bytes) == 0;
+}
+
+/* An answer is for those who asked; others behind the same address ask for themselves. With thousands of peers that
+   become active at once, looking through all of them for each answer would hold up their packets. What nobody asked for
+   is news, and for everybody. */
 static void path_mtu(kdp_lane *lane, const kdp_path *path, uint16_t bytes, kdp_now now) {
   kdp_wg_device *device = kdp_wg_device_of_lane(lane);
-  for (uint32_t i = 0; i < device->peers.count; i++) {
-    kdp_wg_peer *peer = device->peers.ordered[i];
-    if (peer->path.remote.family != path->remote.family ||
-        memcmp(peer->path.remote.bytes, path->remote.bytes, sizeof path->remote.bytes) != 0)
-      continue;
-    peer->path_mtu = bytes;
-    peer->path_mtu_until = now.boot + KDP_WG_PATH_MTU_TIME;
-    peer->path_mtu_ask = now.boot + (bytes ? KDP_WG_PATH_MTU_TIME : KDP_WG_PATH_MTU_RETRY);
+  bool was_asked = false;
+  for (uint32_t i = 0; i < KDP_WG_MTU_ASKED; i++) {
+    if (device->mtu_asked[i] == 0) continue;
+    kdp_wg_peer *peer = kdp_wg_peer_table_numbered(&device->peers, device->mtu_asked[i]);
+    if (peer && !is_behind(peer, path)) continue;
+    device->mtu_asked[i] = 0;
+    if (!peer) continue;
+    learn_path_mtu(peer, bytes, now.boot);
+    was_asked = true;
   }
+  if (was_asked) return;
+  for (uint32_t i = 0; i < device->peers.count; i++)
+    if (is_behind(device->peers.ordered[i], path)) learn_path_mtu(device->peers.ordered[i], bytes, now.boot);
 }
 
 /* Our side of every path is forgotten; a path MTU stays until the answer to a new question, for one that is too small

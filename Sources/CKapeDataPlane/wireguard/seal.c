@@ -138,9 +138,11 @@ static bool refuse_too_big(kdp_wg_device *device, const kdp_packet *packet, cons
 
 /* With data only: what the engine sends of its own fits anywhere. Half of the actions' room is left to those that are
  * not asked for a second time. */
-static void ask_path_mtu(kdp_wg_peer *peer, kdp_out *out, uint64_t boot) {
+static void ask_path_mtu(kdp_wg_device *device, kdp_wg_peer *peer, kdp_out *out, uint64_t boot) {
   if (boot < peer->path_mtu_ask || out->action_count > out->action_capacity / 2) return;
-  if (kdp_wg_push_action(out, KDP_ACTION_PATH_MTU, peer)) peer->path_mtu_ask = boot + KDP_WG_PATH_MTU_TIME;
+  if (!kdp_wg_push_action(out, KDP_ACTION_PATH_MTU, peer)) return;
+  peer->path_mtu_ask = boot + KDP_WG_PATH_MTU_TIME;
+  device->mtu_asked[device->mtu_asked_next++ % KDP_WG_MTU_ASKED] = peer->number;
 }
 
 /* The oldest staged packets come out into slots of the pool, and from there on are like any other. */
@@ -179,7 +181,7 @@ kdp_status kdp_wg_flush(kdp_wg_device *device, kdp_wg_peer *peer, kdp_out *out, 
   if (peer->staged.count == 0 && !peer->keepalive_owed) return KDP_OK;
   kdp_status status = begin_sealing(device, &run, peer, out, now);
   if (status == KDP_OK) {
-    if (peer->staged.count > 0) ask_path_mtu(peer, out, now.boot);
+    if (peer->staged.count > 0) ask_path_mtu(device, peer, out, now.boot);
     status = seal_staged(device, &run, out, now.boot);
     if (status == KDP_OK && run.packets == 0 && peer->keepalive_owed) status = seal_empty(device, &run, out);
     flush_group(device, out);
@@ -198,7 +200,7 @@ static run_mode begin_run(kdp_wg_device *device, seal_run *run, kdp_wg_peer *pee
   run->status = !device->identity.present ? KDP_NO_KEY : !kdp_wg_peer_has_endpoint(peer) ? KDP_NO_ENDPOINT : KDP_OK;
   if (run->status != KDP_OK) return RUN_DROP;
   kdp_status status = begin_sealing(device, run, peer, out, now);
-  if (status == KDP_OK) ask_path_mtu(peer, out, now.boot);
+  if (status == KDP_OK) ask_path_mtu(device, peer, out, now.boot);
   if (status == KDP_OK && peer->staged.count > 0) {
     /* Older packets wait for room: they go first. */
     status = seal_staged(device, run, out, now.boot);

@@ -41,6 +41,10 @@ enum {
   /* Unanswered initiations in a row after which the socket is bound anew and the endpoint's name looked up again. */
   KDP_WG_REBIND_AFTER = 3,
 
+  /* Peers whose question for the path MTU is remembered until it is answered: the actions that one call can give. When
+     more wait, the answers to the oldest are looked up among all peers. */
+  KDP_WG_MTU_ASKED = 64,
+
   /* Key pairs come in chunks of up to this many: about 150 KiB, so that an allocator maps them and pages that no
      session has touched cost nothing. */
   KDP_WG_KEY_PAIR_CHUNK = 128
