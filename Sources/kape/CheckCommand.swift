@@ -36,7 +36,6 @@ struct CheckCommand: Command {
     let parsed = content.withBytes { bytes in WireGuardConfiguration.parse(bytes, file: path) }
     for diagnostic in parsed.diagnostics { Console.error(diagnostic.description) }
     guard let configuration = parsed.configuration else { return .failed }
-    Console.write(WireGuardSummary.text(configuration), to: 1)
-    return .done
+    return Console.result(WireGuardSummary.text(configuration))
   }
 }

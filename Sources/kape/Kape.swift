@@ -1,9 +1,17 @@
+import Dispatch
 import Glibc
 
 /// `kape VERB ARGUMENTS`; under the name `kape-wg` the verb is `wg`, because `wg-quick` calls one word.
 @main
 struct Kape {
-  static func main() async {
+  /// Not async itself: the runtime opens descriptors before it starts a task, and would get those of closed streams.
+  static func main() {
+    Console.openClosedStreams()
+    Task.detached { exit(await runCommandLine().rawValue) }
+    dispatchMain()
+  }
+
+  private static func runCommandLine() async -> ExitCode {
     var arguments = CommandLine.arguments
     let program = arguments.isEmpty ? "kape" : arguments.removeFirst()
     let verb: String
@@ -11,11 +19,11 @@ struct Kape {
       verb = "wg"
     } else if arguments.isEmpty {
       Console.write(overview, to: STDERR_FILENO)
-      exit(ExitCode.usage.rawValue)
+      return .usage
     } else {
       verb = arguments.removeFirst()
     }
-    exit(await run(verb, arguments).rawValue)
+    return await run(verb, arguments)
   }
 
   static func run(_ verb: String, _ arguments: [String]) async -> ExitCode {

@@ -16,8 +16,7 @@ struct PubkeyCommand: Command {
     do {
       let input = try InputFile.read(descriptor: STDIN_FILENO, name: "standard input")
       let key = try input.withBytes { bytes throws(InputFile.Failure) in try privateKey(bytes) }
-      Console.out(key.publicKey.base64)
-      return .done
+      return Console.result(key.publicKey.base64 + "\n")
     } catch {
       Console.error("pubkey: " + error.reason)
       return .failed

@@ -44,12 +44,13 @@ struct StatusCommand: Command {
       texts += others.compactMap { text($0, isJSON) }
     }
     if texts.isEmpty, let code = RunningTunnel.refused() { return code }
+    var written = ExitCode.done
     if isJSON {
-      Console.out(StatusJSON.document(texts, at: Timestamp.now()).text)
+      written = Console.result(StatusJSON.document(texts, at: Timestamp.now()).text + "\n")
     } else if !texts.isEmpty {
-      Console.out(texts.joined(separator: "\n"))
+      written = Console.result(texts.joined(separator: "\n") + "\n")
     }
-    return code
+    return written == .done ? code : written
   }
 
   /// From the process that runs it; nil when none answers.

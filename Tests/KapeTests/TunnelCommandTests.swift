@@ -77,6 +77,33 @@ import Testing
     }
   }
 
+  @Test(arguments: [["status", "--json"], ["check", "-"], ["pubkey"], ["genkey"]])
+  func aResultThatCannotBeWrittenIsAFailure(_ arguments: [String]) throws {
+    let key = "AKsOlH9cqm9TBCCG0B7mndns9sq6YEaab9NOC52g+kg="
+    let input = arguments == ["pubkey"] ? key + "\n" : "[Interface]\nPrivateKey = \(key)\n"
+    let result = try Execution.run(
+      ["sh", "-c", "exec \"$@\" > /dev/full", "sh", Execution.program] + arguments, input: Array(input.utf8))
+    #expect(result.status == 1)
+    #expect(result.errors.contains("standard output: No space left on device"), "\(result.errors)")
+  }
+
+  /// With standard streams closed, a descriptor of the program's own must not pass for one of them.
+  @Test func closedStreamsAreNoDescriptorsOfTheProgram() throws {
+    try inFolder { folder in
+      let file = folder + "/kape-closed.conf"
+      // Fails before anything is made, after it has told what its streams are.
+      try "[Interface]\nPreUp = readlink /proc/self/fd/0 /proc/self/fd/1 /proc/self/fd/2 > \(folder)/seen; false\n"
+        .write(
+          toFile: file, atomically: true, encoding: .utf8)
+      let result = try Execution.run(
+        ["sh", "-c", "exec \"$@\" <&- 2>&- >&-", "sh", Execution.program, "up", "-f", file],
+        environment: ["KAPE_RUN_DIR": folder + "/run"])
+      #expect(result.status == 1)
+      let seen = try String(contentsOfFile: folder + "/seen", encoding: .utf8)
+      #expect(seen == "/dev/null\n\(folder)/seen\n/dev/null\n")
+    }
+  }
+
   @Test func helpFitsAScreen() throws {
     for verb in ["up", "down", "save", "status"] {
       let result = try Execution.kape([verb, "--help"])

@@ -34,11 +34,16 @@ public struct Execution: Sendable {
       errors: String(decoding: try Data(contentsOf: paths[2]), as: UTF8.self))
   }
 
-  /// Runs the program that is built beside the tests.
+  /// The program that is built beside the tests.
+  public static var program: String {
+    let directory = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent()
+    return directory.appendingPathComponent("kape").path
+  }
+
+  /// Runs `program`.
   public static func kape(_ arguments: [String], input: [UInt8] = [], environment: [String: String] = [:]) throws
     -> Execution
   {
-    let directory = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent()
-    return try run([directory.appendingPathComponent("kape").path] + arguments, input: input, environment: environment)
+    try run([program] + arguments, input: input, environment: environment)
   }
 }
