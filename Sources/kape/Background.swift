@@ -22,6 +22,7 @@ enum Background {
     keepsOutput: Bool
   ) throws(SystemError) -> Report {
     let pipe = try Pipe()
+    makeFoldersAbsolute()
 
     var handedOver = inherited
     handedOver.append((reportVariable, pipe.writing.raw))
@@ -85,6 +86,17 @@ enum Background {
       return .failed(ExitCode.failed.rawValue, "the background process ended without a word")
     }
     return .failed(code, String(parts[1]))
+  }
+
+  /// Folders that the environment gives relative to this one's: the child goes to another.
+  private static func makeFoldersAbsolute() {
+    for name in ["KAPE_RUN_DIR", "KAPE_STATE_DIR"] {
+      guard let path = variable(name), !path.isEmpty, !path.hasPrefix("/"), let folder = getcwd(nil, 0) else {
+        continue
+      }
+      setenv(name, String(cString: folder) + "/" + path, 1)
+      free(folder)
+    }
   }
 
   private static func currentEnvironment(without names: [String]) -> [String] {

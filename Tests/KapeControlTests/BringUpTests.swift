@@ -1,4 +1,5 @@
 import Glibc
+import KapeCrypto
 import KapeProtocols
 import Synchronization
 import Testing
@@ -210,5 +211,30 @@ import Testing
     #expect(recv(client.raw, &byte, 1, 0) == 0)
     server.cancel()
     _ = await server.result
+  }
+}
+
+@Suite struct TunnelSessionTests {
+  @Test func onlyAMissingCapabilityIsAMatterOfPrivilege() {
+    let disabled = NetlinkError("add address fd77::1/64", code: EACCES, text: "ipv6: IPv6 is disabled on this device")
+    #expect(TunnelSession.failure(disabled) == .failed(disabled.description))
+    guard case .missing(let text) = TunnelSession.failure(NetlinkError("add address 10.77.0.1/24", code: EPERM)) else {
+      Issue.record("EPERM is a matter of privilege")
+      return
+    }
+    #expect(text.contains("CAP_NET_ADMIN"))
+  }
+
+  @Test func savingReplacesTheFileBehindALink() throws {
+    let folder = try TemporaryFolder()
+    let (file, link) = (folder.path + "/file", folder.path + "/wg0.conf")
+    try Files.write(Array("before".utf8), to: file)
+    #expect(symlink("file", link) == 0)
+    var text = SecretBuffer(capacity: 8)
+    text.append("after")
+    try TunnelSession.replace(link, text)
+    #expect(Files.link(link) == "file")
+    #expect(try Files.text(file) == "after")
+    #expect(Files.names(in: folder.path) == ["file", "wg0.conf"])
   }
 }

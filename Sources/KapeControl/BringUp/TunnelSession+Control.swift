@@ -81,8 +81,10 @@ extension TunnelSession {
     try Self.replace(request.file.path, text)
   }
 
-  /// By rename, so that there is always one whole file; readable for its owner only.
-  private static func replace(_ path: String, _ text: borrowing SecretBuffer) throws(SystemError) {
+  /// By rename, so that there is always one whole file; readable for its owner only. Of a symbolic link it is the file
+  /// behind it that is replaced.
+  static func replace(_ name: String, _ text: borrowing SecretBuffer) throws(SystemError) {
+    let path = resolvedPath(name)
     let scratch = path + ".kape-new"
     try Files.remove(scratch)
     let raw = open(scratch, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)

@@ -49,6 +49,7 @@ package actor TunnelSession {
 
   var service: WireGuardService?
   private var serviceTask: Task<WireGuardService.Ending, Never>?
+  private var control: ControlSocket?
   private var isUp = false
   var upSince: UInt64 = 0
   var settings = AppliedSettings()
@@ -163,10 +164,7 @@ package actor TunnelSession {
     note("up", ["addresses": settings.addresses.map(\.description).joined(separator: ","), "mtu": "\(settings.mtu)"])
   }
 
-  private static func failure(_ error: any Error) -> Failure {
-    func privilege(_ code: Int32, _ text: String) -> Failure {
-      code == EPERM || code == EACCES ? .missing(text + " (it takes root, or CAP_NET_ADMIN)") : .failed(text)
-    }
+  static func failure(_ error: any Error) -> Failure {
     switch error {
     case let error as Failure: return error
     case let error as WireGuardService.Failure:
@@ -175,7 +173,10 @@ package actor TunnelSession {
       case .missing(let text): return .missing(text)
       case .failed(let text): return .failed(text)
       }
-    case let error as NetlinkError: return privilege(error.code, error.description)
+    // EACCES is no matter of privilege: an IPv6 address where IPv6 is disabled, for one.
+    case let error as NetlinkError where error.code == EPERM:
+      return .missing("\(error) (it takes root, or CAP_NET_ADMIN)")
+    case let error as NetlinkError: return .failed(error.description)
     case let error as SystemError: return .failed(error.description)
     case is CancellationError: return .failed("interrupted")
     default: return .failed("\(error)")
@@ -204,6 +205,8 @@ package actor TunnelSession {
     try Task.checkCancellation()
     try await hooks.run(interface.postUp)
     try Task.checkCancellation()
+    // Before anybody is told that it is up, so that who asks it something at once is heard.
+    control = try ControlSocket(RunDirectory.socket(of: name))
     try journal.append(.up)
   }
 
@@ -228,12 +231,8 @@ package actor TunnelSession {
 
   /// Runs until something ends it; everything is still up then.
   package func run(_ signals: TerminationSignals) async -> Ending {
-    let control: ControlSocket
-    do {
-      control = try ControlSocket(RunDirectory.socket(of: name))
-    } catch {
-      return .failed("\(error)")
-    }
+    // Nobody is to wait on it while the tunnel is taken down.
+    guard let control = control.take() else { return .failed("the tunnel is not up") }
     let requests = AsyncStream<Ending>.makeStream()
     // Not among the tasks that are waited for: the service goes on while the tunnel is taken down.
     if let serviceTask {
