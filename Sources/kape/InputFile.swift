@@ -47,7 +47,8 @@ enum ConfigurationPath {
   static func find(_ argument: String) -> String {
     guard argument != "-", isName(argument) else { return argument }
     let path = "\(directory)/\(argument).conf"
-    return access(path, F_OK) == 0 || access(argument, F_OK) != 0 ? path : argument
+    if access(path, F_OK) == 0 { return path }
+    return access(argument, F_OK) == 0 || argument.hasSuffix(".conf") ? argument : path
   }
 
   /// wg-quick's rule for names of interfaces.

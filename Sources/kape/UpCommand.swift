@@ -17,7 +17,7 @@ struct UpCommand: Command {
     'kape down' of that name when the process was killed.
 
       -f, --foreground   stay in the foreground and print a line for each change of state
-      --keylog FILE      append the keys of every session to FILE, for Wireshark: who has it can read the traffic
+      --keylog FILE      append all keys to FILE, for Wireshark: who has it can read the traffic and take our place
 
     environment
       KAPE_RUN_DIR       folder for the state of running tunnels (default /run/kape)
@@ -83,6 +83,9 @@ struct UpCommand: Command {
     } catch {
       throw Refusal(.usage, error.description)
     }
+    if file.isNameCut {
+      warn("the interface is \(file.interface): the first 15 characters of the name of \(file.path)")
+    }
     let configuration = try parse(file)
     guard let table = RoutingTables.resolve(configuration.interface.table) else {
       throw Refusal(
@@ -93,7 +96,9 @@ struct UpCommand: Command {
       var request = TunnelSession.Request(
         file: file, configuration: configuration, table: table, options: try TunnelOptions(environment: variable))
       if let path = arguments.keyLogPath {
-        warn("--keylog writes the keys of all sessions to \(path): who has that file can read the traffic")
+        warn(
+          "--keylog writes private, preshared and session keys to \(path): "
+            + "who has that file can read the traffic and take our place")
         request.keyLog = try KeyLog(path: path)
       }
       return request

@@ -15,7 +15,7 @@ struct WgCommand: Command {
     SIGTERM and SIGINT.
 
       -f, --foreground   stay in the foreground (also WG_PROCESS_FOREGROUND=1)
-      --keylog FILE      append the keys of every session to FILE, for Wireshark: who has it can read the traffic
+      --keylog FILE      append all keys to FILE, for Wireshark: who has it can read the traffic and take our place
 
     environment
       LOG_LEVEL          verbose, error (the default) or silent; when it is set, the log of a process in the
@@ -54,7 +54,8 @@ struct WgCommand: Command {
       // In the background nobody would see it.
       if !Background.isChild {
         Console.error(
-          "warning: --keylog writes the keys of all sessions to \(path): who has that file can read the traffic")
+          "warning: --keylog writes private, preshared and session keys to \(path): "
+            + "who has that file can read the traffic and take our place")
       }
     }
     return parsed.isForeground ? await serve(parsed) : startInBackground(parsed)

@@ -112,6 +112,29 @@ static void handshake_messages_one_by_one_are_no_load(void **state) {
   node_free(remote);
 }
 
+static embed_event stop_at_once(embed_host *host, uint64_t deadline) {
+  (void)host;
+  (void)deadline;
+  return (embed_event){.kind = EMBED_STOP};
+}
+
+static void what_the_configuration_brings_about_leaves_before_the_first_wait(void **state) {
+  (void)state;
+  node *self = node_make(1, NULL, NULL), *remote = node_make(2, NULL, NULL);
+  assert_int_equal(node_add_peer(remote, self, false, node_time(1000)), KDP_OK);
+  program p = {.host = {stop_at_once, send_datagram, deliver, now}, .self = self, .remote = remote};
+  kdp_wireguard_prefix_change prefix = node_prefix(remote);
+  kdp_wireguard_peer_change peer = node_peer(remote, true, &prefix, 1);
+  peer.fields |= KDP_WIREGUARD_PEER_SET_KEEPALIVE;
+  peer.keepalive_seconds = 25;
+  kdp_wireguard_change change = {.fields = KDP_WIREGUARD_SET_PRIVATE_KEY, .peer = &peer, .peer_count = 1};
+  memcpy(change.private_key, self->private_key, sizeof change.private_key);
+  assert_int_equal(embed(&p.host, &change), KDP_OK);
+  assert_int_equal(remote->sent_count, 1); /* its response */
+  node_free(self);
+  node_free(remote);
+}
+
 static void a_change_that_is_refused_ends_it(void **state) {
   (void)state;
   kdp_wireguard_peer_change peer = {.fields = 0};
@@ -124,6 +147,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_example_carries_a_packet_there_and_back),
       cmocka_unit_test(handshake_messages_one_by_one_are_no_load),
+      cmocka_unit_test(what_the_configuration_brings_about_leaves_before_the_first_wait),
       cmocka_unit_test(a_change_that_is_refused_ends_it),
   };
   return cmocka_run_group_tests_name("embedding example", tests, NULL, NULL);

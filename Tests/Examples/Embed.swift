@@ -7,8 +7,12 @@ func embed(_ file: String, in host: some EmbeddingHost) throws {
   var output = try EngineOutput(pool: pool)
   var tunnel = try WireGuardEngine(now: .now())
   try tunnel.apply(WireGuardConfiguration.parse(file).get().change(), into: &output, now: .now())
-  while let event = host.wait(until: tunnel.deadline) {
-    switch event {
+  while true {
+    output.forEachWirePacket { bytes, attributes in host.send(bytes, to: attributes.path) }
+    output.forEachInsidePacket { bytes in host.deliver(bytes) }
+    output.removeAll()
+    tunnel.endRound(now: .now())
+    switch host.wait(until: tunnel.deadline) {
     case .packet(let bytes):  // from the host: to be sealed
       batch.append(copying: bytes.span.bytes, room: tunnel.room)
       tunnel.inside(&batch, into: &output, now: .now())
@@ -16,10 +20,7 @@ func embed(_ file: String, in host: some EmbeddingHost) throws {
       batch.append(copying: bytes.span.bytes, attributes: .init(path: .init(remote: sender)))
       tunnel.outside(&batch, into: &output, now: .now())
     case .deadline: tunnel.tick(into: &output, now: .now())
+    case nil: return
     }
-    output.forEachWirePacket { bytes, attributes in host.send(bytes, to: attributes.path) }
-    output.forEachInsidePacket { bytes in host.deliver(bytes) }
-    output.removeAll()
-    tunnel.endRound(now: .now())
   }
 }

@@ -99,6 +99,7 @@ private func prefixes(_ texts: [String]) throws -> [IPPrefix] {
     let file = try ConfigurationFile(argument, exists: { files.contains($0) }, absolute: { "/abs/" + $0 })
     #expect(file.path == path)
     #expect(file.interface == interface)
+    #expect(file.isNameCut == (interface == "a-name-of-more-"))
   }
 
   @Test(arguments: ["wg1", "/tmp/absent.conf"])

@@ -8,6 +8,8 @@ package struct ConfigurationFile: Equatable, Sendable {
 
   package var path: String
   package var interface: String
+  /// The file's name is longer than an interface's may be: what is left of it is `interface`.
+  package var isNameCut: Bool
 
   package struct NotFound: Error, Equatable, CustomStringConvertible {
     package var description: String
@@ -29,20 +31,26 @@ package struct ConfigurationFile: Equatable, Sendable {
         description: isName ? "neither \(named) nor a file \(argument) exists" : "\(argument) does not exist")
     }
     // The name that was given counts, not that of a file behind a symbolic link.
-    interface = try Self.interfaceName(isName && path == named ? named : argument)
+    let given = isName && path == named ? named : argument
+    interface = try Self.interfaceName(given)
+    isNameCut = Self.stem(given) != interface
   }
 
   /// The first 15 characters of the file name without its ending.
   package static func interfaceName(_ path: String) throws(NotFound) -> String {
-    var name = String(path[(path.lastIndex(of: "/").map { path.index(after: $0) } ?? path.startIndex)...])
-    if let dot = name.lastIndex(of: "."), dot != name.startIndex { name = String(name[..<dot]) }
-    let interface = String(name.unicodeScalars.prefix(nameLimit).map(Character.init))
+    let interface = String(stem(path).unicodeScalars.prefix(nameLimit).map(Character.init))
     guard isInterfaceName(interface) else {
       throw NotFound(
         description: "'\(interface)' cannot be an interface's name; "
           + "name the file with letters, digits and _=+.- only, wg0.conf for one")
     }
     return interface
+  }
+
+  private static func stem(_ path: String) -> String {
+    let name = String(path[(path.lastIndex(of: "/").map { path.index(after: $0) } ?? path.startIndex)...])
+    if let dot = name.lastIndex(of: "."), dot != name.startIndex { return String(name[..<dot]) }
+    return name
   }
 
   package static func isInterfaceName(_ name: String) -> Bool {
