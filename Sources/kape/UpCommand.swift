@@ -86,6 +86,11 @@ struct UpCommand: Command {
     if file.isNameCut {
       warn("the interface is \(file.interface): the first 15 characters of the name of \(file.path)")
     }
+    var information = stat()
+    if !arguments.isForeground, stat(file.path, &information) == 0, information.st_mode & S_IFMT == S_IFIFO {
+      throw Refusal(
+        .usage, "\(file.path): a pipe can be read once, and the process in the background reads it too; give -f")
+    }
     let configuration = try parse(file)
     guard let table = RoutingTables.resolve(configuration.interface.table) else {
       throw Refusal(

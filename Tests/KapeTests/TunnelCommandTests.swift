@@ -54,6 +54,17 @@ import Testing
     }
   }
 
+  /// It would wait for a writer, and leave a process behind that does.
+  @Test func aPipeIsNoFileForTheBackground() throws {
+    try inFolder { folder in
+      let file = folder + "/kape-pipe.conf"
+      #expect(mkfifo(file, 0o600) == 0)
+      let result = try kape(folder, "up", file)
+      #expect(result.status == 2)
+      #expect(result.errors.contains("pipe"), "\(result.errors)")
+    }
+  }
+
   @Test func commandLinesThatMakeNoSenseAreUsage() throws {
     for arguments in [
       ["up"], ["up", "-x", "a"], ["up", "a", "b"], ["up", "--keylog"], ["down"], ["down", "a", "b"], ["down", "-f"],
