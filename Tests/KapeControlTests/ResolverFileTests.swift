@@ -127,6 +127,16 @@ private func addresses(_ texts: String...) throws -> [ScopedAddress] {
     #expect(try look(etc.path) == seen)
   }
 
+  @Test func whatCouldNotBeWrittenNeedNotBePutBack() throws {
+    let run = try TemporaryFolder()
+    // Nobody may write this one, whoever they are.
+    let backup = ResolverFileBackup(path: "/proc/sys/kernel/ostype", way: .copied(run.path + "/before"))
+    #expect(throws: SystemError.self) { try backup.replace(with: "nameserver 10.0.0.1\n") }
+    #expect(Files.names(in: run.path) == ["before"])
+    try backup.restore()
+    #expect(Files.names(in: run.path).isEmpty)
+  }
+
   @Test func aStopBetweenKeepingAndReplacingIsUndone() throws {
     let etc = try TemporaryFolder()
     let run = try TemporaryFolder()

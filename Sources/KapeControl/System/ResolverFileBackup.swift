@@ -93,7 +93,8 @@ package struct ResolverFileBackup: Equatable, Sendable {
     switch way {
     case .copied(let copy):
       guard let bytes = try Files.read(copy) else { return }
-      try Self.overwrite(path, bytes)
+      // Where it could not be written in the first place, it cannot be now, and need not be.
+      if try Files.read(path) ?? [] != bytes { try Self.overwrite(path, bytes) }
       try Files.remove(copy)
       return
     case .beside(let kept):
