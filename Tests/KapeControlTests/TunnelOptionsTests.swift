@@ -24,6 +24,8 @@ import Testing
   @Test func unknown_values_are_errors_that_name_the_known_ones() throws {
     let error = #expect(throws: TunnelOptions.Invalid.self) { try options(["KAPE_BACKEND": "kqueue"]) }
     #expect(error?.description.contains("io_uring") == true)
+    let cipher = #expect(throws: TunnelOptions.Invalid.self) { try options(["KAPE_AEAD": "rot13"]) }
+    #expect(cipher?.description.contains("openssl") == true)
     #expect(throws: TunnelOptions.Invalid.self) { try options(["KAPE_FALLBACKS": "no-tso,no-such"]) }
   }
 }

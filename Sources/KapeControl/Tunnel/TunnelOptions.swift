@@ -33,7 +33,9 @@ package struct TunnelOptions: Equatable, Sendable {
     }
   }
 
-  /// "openssl" or "ipsec-mb"; nil: the best that passes its self test.
+  static let aeadProviders = ["openssl", "ipsec-mb"]
+
+  /// One of `aeadProviders`; nil: the best that passes its self test.
   package var aeadProvider: String?
   package var backend = Backend.auto
   package var fallbacks: Fallbacks = []
@@ -50,7 +52,12 @@ package struct TunnelOptions: Equatable, Sendable {
 
   /// Reads KAPE_AEAD, KAPE_BACKEND and KAPE_FALLBACKS.
   package init(environment: (String) -> String?) throws(Invalid) {
-    if let name = environment("KAPE_AEAD"), !name.isEmpty { aeadProvider = name }
+    if let name = environment("KAPE_AEAD"), !name.isEmpty {
+      guard Self.aeadProviders.contains(name) else {
+        throw Invalid(description: "KAPE_AEAD=\(name): known are " + Self.aeadProviders.joined(separator: ", "))
+      }
+      aeadProvider = name
+    }
     if let name = environment("KAPE_BACKEND"), !name.isEmpty {
       guard let backend = Backend(rawValue: name) else {
         throw Invalid(
