@@ -6,9 +6,16 @@ package final class KeyLog: Sendable {
   private let file: Descriptor
 
   package init(path: String) throws(SystemError) {
-    let raw = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    // Without O_NONBLOCK a named pipe that nobody reads would hold up the start.
+    let raw = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
     guard raw >= 0 else { throw SystemError(path) }
     file = Descriptor(owning: raw)
+    // A device is not ours to close to others.
+    var information = stat()
+    guard fstat(raw, &information) == 0 else { throw SystemError(path) }
+    guard information.st_mode & S_IFMT == S_IFREG else {
+      throw SystemError("\(path), which is no regular file", code: EINVAL)
+    }
     // A file that was there already keeps its content, but not its readers.
     guard fchmod(raw, 0o600) == 0 else { throw SystemError(path) }
   }
