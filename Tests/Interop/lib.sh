@@ -8,7 +8,7 @@ peer_cache=${KAPE_PEER_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/kape/peer
 umask 077
 work=$(mktemp -d "${TMPDIR:-/tmp}/kape-test.XXXXXX")
 export KAPE_STATE_DIR=$work/kept
-passed=0 failed=0 skipped=0
+passed=0 failed=0 skipped=0 finished=no
 pids=() namespaces=()
 
 [[ $(id -u) == 0 ]] || { echo "$(basename "$0"): needs root, for network namespaces" >&2; exit 3; }
@@ -16,6 +16,8 @@ pids=() namespaces=()
 cleanup() {
   local status=$? pid namespace
   trap - EXIT INT TERM
+  # A test that stops half way has failed, whatever the command that stopped it returned.
+  [[ $finished == yes || $status != 0 ]] || { echo "$(basename "$0"): stopped before its end"; status=1; }
   for pid in "${pids[@]:-}"; do [[ -z $pid ]] || kill "$pid" 2>/dev/null || true; done
   for pid in "${pids[@]:-}"; do [[ -z $pid ]] || wait "$pid" 2>/dev/null || true; done
   for namespace in "${namespaces[@]:-}"; do
@@ -41,6 +43,7 @@ check() {
 }
 # finish: the closing line, and the exit status.
 finish() {
+  finished=yes
   echo "$passed passed, $failed failed, $skipped skipped"
   [[ $failed == 0 && $passed -gt 0 ]]
 }
