@@ -27,7 +27,8 @@ void kdp_event_channel_push(kdp_event_channel *channel, const kdp_event *event);
 /* Wakes the consumer; once after a number of pushes. */
 void kdp_event_channel_notify(kdp_event_channel *channel);
 
-/* The consumer's. After false the descriptor is not readable until something new comes. */
+/* The consumer's. After false the descriptor is not readable until something new comes, but for the wake-up of pushes
+   whose events were taken before it. */
 bool kdp_event_channel_take(kdp_event_channel *channel, kdp_event *event);
 
 #endif
