@@ -59,7 +59,7 @@ static void act(sim_host *host, const kdp_action *action) {
   case KDP_ACTION_PATH_MTU: break; /* this network tells when something was too large */
   case KDP_ACTION_OPEN:
   case KDP_ACTION_CLOSE: breach(host, "a stream link: this network has none", action->kind, 0); break;
-  case KDP_ACTION_HANDOFF: breach(host, "a hand-off from lane 0", action->slot, 0); break;
+  case KDP_ACTION_HANDOFF: breach(host, "a hand-off from lane 0", action->packet.size, 0); break;
   }
 }
 

@@ -153,7 +153,8 @@ static const char *const EVENT_NAMES[SIM_EVENT_KINDS] = {"",
                                                          "LINK_ERROR",
                                                          "INSIDE_GONE",
                                                          "TICKET"};
-static const char *const ACTION_NAMES[SIM_ACTION_KINDS] = {"", "OPEN", "CLOSE", "REBIND", "RESOLVE", "HANDOFF"};
+static const char *const ACTION_NAMES[SIM_ACTION_KINDS] = {"",        "OPEN",    "CLOSE",   "REBIND",
+                                                           "RESOLVE", "HANDOFF", "PATH_MTU"};
 
 static bool listed(const uint16_t *list, unsigned value) {
   for (; list && *list != UINT16_MAX; list++)

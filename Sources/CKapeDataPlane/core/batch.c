@@ -68,6 +68,9 @@ void kdp_out_destroy(kdp_out_storage *storage) {
   if (!storage) return;
   kdp_batch_release(&storage->out.wire, storage->out.pool);
   kdp_batch_release(&storage->out.inside, storage->out.pool);
+  for (uint32_t i = 0; i < storage->out.action_count; i++)
+    if (storage->out.action[i].kind == KDP_ACTION_HANDOFF)
+      kdp_pool_release(storage->out.pool, storage->out.action[i].packet.slot);
   kdp_host host = storage->host;
   host.release(host.context, storage, sizeof *storage);
 }

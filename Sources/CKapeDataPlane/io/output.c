@@ -300,7 +300,7 @@ static void apply(kdp_worker *worker, const kdp_action *action) {
     return;
   case KDP_ACTION_PATH_MTU: (void)kdp_worker_learn_mtu(worker, &action->path); return;
   case KDP_ACTION_HANDOFF:
-    kdp_pool_release(worker->pool, action->slot);
+    kdp_pool_release(worker->pool, action->packet.slot);
     count_status(worker, KDP_UNSUPPORTED, 1);
     return;
   case KDP_ACTION_CLOSE:

@@ -46,8 +46,11 @@ void kdp_wg_tell_simple(kdp_wg_device *device, kdp_event_kind kind, const kdp_wg
 
 bool kdp_wg_push_action(kdp_out *out, kdp_action_kind kind, const kdp_wg_peer *peer) {
   if (out->action_count >= out->action_capacity) return false;
-  out->action[out->action_count++] = (kdp_action){
-      .kind = kind, .wire_count = out->wire.count, .peer = peer->number, .path = peer->path, .slot = KDP_NO_SLOT};
+  out->action[out->action_count++] = (kdp_action){.kind = kind,
+                                                  .wire_count = out->wire.count,
+                                                  .peer = peer->number,
+                                                  .path = peer->path,
+                                                  .packet.slot = KDP_NO_SLOT};
   return true;
 }
 

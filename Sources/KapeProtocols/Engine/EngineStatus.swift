@@ -96,6 +96,10 @@ public enum EngineStatus: Int, Error, CaseIterable, Hashable, Sendable {
   case insideRefused
   /// A known-answer self test failed.
   case selfTestFailed
+  /// Given to lane 0, which counts what becomes of it.
+  case handedOver
+  /// No room to give it to lane 0.
+  case handoverFull
 
   /// Whose fault it is.
   public enum Fault: Hashable, Sendable {

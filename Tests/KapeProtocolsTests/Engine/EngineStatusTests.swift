@@ -34,7 +34,7 @@ import Testing
       (
         .selfTestFailed,
         "SELF_TEST_FAILED"
-      ),
+      ), (.handedOver, "HANDED_OVER"), (.handoverFull, "HANDOVER_FULL"),
     ]
     #expect(EngineStatus.allCases.count == EngineStatus.dataPlaneCount)
     #expect(names.map(\.0) == EngineStatus.allCases)

@@ -29,16 +29,21 @@ typedef enum kdp_action_kind {
   KDP_ACTION_CLOSE,    /* close path.link */
   KDP_ACTION_REBIND,   /* bind path.link's socket anew, to another local port */
   KDP_ACTION_RESOLVE,  /* look up the name that `peer`'s endpoint came from again */
-  KDP_ACTION_HANDOFF,  /* this lane cannot handle the message in `slot`; give it to lane 0 */
+  KDP_ACTION_HANDOFF,  /* only lanes other than 0: `packet` is lane 0's to handle */
   KDP_ACTION_PATH_MTU  /* ask what the route of `path` takes and say it with kdp_engine_path_mtu */
 } kdp_action_kind;
 
+/* HANDOFF: `packet` is as it was handed in and carries one use of its slot, which passes to the caller: its bytes go
+   into a slot of lane 0's pool, and to kdp_engine_inside (from_inside) or kdp_engine_outside (with `path`) of lane 0,
+   which counts what becomes of it. No bytes (packet.size 0, packet.slot KDP_NO_SLOT): lane 0 is to look at its
+   deadline, which has come. */
 typedef struct kdp_action {
-  uint8_t kind; /* kdp_action_kind */
+  uint8_t kind;     /* kdp_action_kind */
+  bool from_inside; /* HANDOFF */
   uint32_t wire_count;
   uint64_t peer;
   kdp_path path;
-  kdp_slot slot;
+  kdp_packet packet; /* HANDOFF; else its slot is KDP_NO_SLOT */
 } kdp_action;
 
 /* What every call may produce. `pool` gives slots for packets of the engine's own and takes back the slots of packets

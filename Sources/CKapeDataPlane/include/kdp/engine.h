@@ -6,7 +6,9 @@
    Tests/Simulation/echo_engine.c is a small protocol that implements it.
 
    Lanes: one per worker thread, made with the engine. Calls on different lanes may run at the same time; calls on one
-   lane may not. Calls that take a kdp_engine and are not marked otherwise count as calls on lane 0.
+   lane may not. Calls that take a kdp_engine and are not marked otherwise count as calls on lane 0. Lane 0 does all
+   that is slow or rare; what another lane meets of that it gives back as a HANDOFF action. Sockets of several workers
+   that share one port are one link: packets of one path have the same kdp_path on every lane.
 
    Ownership: each packet handed in carries one use of its slot, which passes to the engine as far as the batch is
    consumed; each packet in `out` carries one use, which passes to the caller. */

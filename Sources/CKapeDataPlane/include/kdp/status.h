@@ -68,7 +68,9 @@ typedef enum kdp_fault {
   X(SEND_REFUSED, NETWORK, 0, 0, "the kernel refused to send: unreachable, refused or not permitted")                  \
   X(SEND_TOO_BIG, NETWORK, 0, 0, "the kernel refused to send: larger than the route allows")                           \
   X(INSIDE_REFUSED, LOCAL, 0, 0, "the inside (a TUN, say) refused the packet")                                         \
-  X(SELF_TEST_FAILED, LOCAL, 0, 0, "a known-answer self test failed")
+  X(SELF_TEST_FAILED, LOCAL, 0, 0, "a known-answer self test failed")                                                  \
+  X(HANDED_OVER, NONE, 0, 0, "given to lane 0, which counts what becomes of it")                                       \
+  X(HANDOVER_FULL, LOCAL, 0, 0, "no room to give it to lane 0")
 
 typedef enum kdp_status {
 #define KDP_STATUS_ENUM(name, fault, datagram, stream, text) KDP_##name,
