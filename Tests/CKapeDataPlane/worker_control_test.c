@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -119,6 +120,34 @@ static void a_worker_that_never_ran_ends_its_commands(void **state) {
   kdp_worker_destroy(r.worker);
   assert_int_equal(stopped, EACH);
   close(r.tun.fd), close(r.frames), close(r.wire);
+}
+
+/* ---- The thread ---- */
+
+static int niceness;
+
+static void ask_niceness(rig *r, kdp_worker *worker) {
+  (void)r, (void)worker;
+  niceness = getpriority(PRIO_PROCESS, 0);
+}
+
+static void *start_with_another_niceness(void *context) {
+  rig *r = context;
+  int own = getpriority(PRIO_PROCESS, 0);
+  /* Raised for the program, which Linux does thread by thread: this one keeps what it had. */
+  if (setpriority(PRIO_PROCESS, (id_t)getpid(), own + 1) == 0) rig_start(r);
+  return NULL;
+}
+
+static void it_is_as_nice_as_its_program(void **state) {
+  rig r;
+  rig_open(&r, false, (kdp_worker_config){.backend = rig_backend(state)});
+  pthread_t thread;
+  assert_int_equal(pthread_create(&thread, NULL, start_with_another_niceness, &r), 0);
+  pthread_join(thread, NULL);
+  rig_sync(&r, ask_niceness);
+  assert_int_equal(niceness, getpriority(PRIO_PROCESS, (id_t)getpid()));
+  assert_int_equal(rig_close(&r), KDP_OK);
 }
 
 /* ---- Events ---- */
@@ -353,6 +382,7 @@ int main(void) {
       cmocka_unit_test(commands_of_many_threads_run_once_and_in_order),
       cmocka_unit_test(commands_left_when_it_ends_are_told_so),
       cmocka_unit_test(a_worker_that_never_ran_ends_its_commands),
+      cmocka_unit_test(it_is_as_nice_as_its_program),
       cmocka_unit_test(events_wake_their_reader_and_leave_nothing_behind),
       cmocka_unit_test(the_port_can_be_changed_while_it_runs),
       cmocka_unit_test(a_port_that_is_taken_leaves_the_old_one),

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -157,8 +158,20 @@ kdp_status kdp_worker_run(kdp_worker *worker) {
   return status;
 }
 
+/* What made this thread may have a niceness of its own (libdispatch gives its threads fixed ones): what the program was
+   started with is what counts here. */
+static void follow_program(const kdp_worker *worker) {
+  errno = 0;
+  int nice_of_program = getpriority(PRIO_PROCESS, (id_t)getpid());
+  if (errno == 0) (void)setpriority(PRIO_PROCESS, 0, nice_of_program); /* refused: it goes on as it is */
+  char name[16] = "kape-";
+  memcpy(name + 5, worker->tun.name, sizeof name - 6);
+  (void)pthread_setname_np(pthread_self(), name);
+}
+
 static void *run_thread(void *context) {
   kdp_worker *worker = context;
+  follow_program(worker);
   worker->result = kdp_worker_run(worker);
   return NULL;
 }
