@@ -42,7 +42,7 @@ let package = Package(
     .executableTarget(
       name: "kape", dependencies: ["KapeControl", "KapeProtocols", "KapeCrypto"], swiftSettings: strictSwift),
     .testTarget(
-      name: "Examples", dependencies: ["KapeProtocols"], path: "Tests/Examples", exclude: ["embed.c", "embed.h"],
+      name: "Examples", dependencies: ["KapeProtocols"], path: "Tests/Examples", exclude: ["embed.c"],
       swiftSettings: strictSwift),
     .testTarget(
       name: "KapeControlTests", dependencies: ["KapeControl", "KapeProtocols", "KapeCrypto", "CKapeDataPlane"],

@@ -18,7 +18,7 @@
 
 #include <cmocka.h>
 
-#include "io/socket_address.h"
+#include "kdp/socket_address.h"
 #include "kdp/worker.h"
 #include "net/checksum.h"
 #include "support/passthrough_engine.h"

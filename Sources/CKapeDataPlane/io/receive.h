@@ -3,8 +3,8 @@
 #define KDP_IO_RECEIVE_H
 #include <sys/socket.h>
 
-#include "io/socket_address.h"
 #include "kdp/batch.h"
+#include "kdp/socket_address.h"
 
 /* One receive: a datagram, or a run of datagrams that the kernel joined (UDP_GRO). */
 typedef struct kdp_received {

@@ -4,7 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "io/socket_address.h"
+#include "kdp/socket_address.h"
 
 enum { UDP_HEADER = 8, IPV4_HEADER = 20, IPV6_HEADER = 40 };
 

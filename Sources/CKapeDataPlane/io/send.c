@@ -30,12 +30,9 @@ static void *add_control(struct msghdr *message, int level, int type, size_t siz
   return CMSG_DATA(control);
 }
 
-static void write_control(struct msghdr *message, const kdp_send_item *item, const kdp_path *path) {
-  bool ipv6 = item->socket == KDP_UDP_IPV6;
-  if (item->segment) {
-    uint16_t *segment = add_control(message, IPPROTO_UDP, UDP_SEGMENT, sizeof *segment);
-    *segment = item->segment;
-  }
+void kdp_send_control(struct msghdr *message, const kdp_path *path, uint8_t ecn, uint16_t segment) {
+  bool ipv6 = path->remote.family == KDP_FAMILY_IPV6;
+  if (segment) memcpy(add_control(message, IPPROTO_UDP, UDP_SEGMENT, sizeof segment), &segment, sizeof segment);
   if (path->local.family == KDP_FAMILY_IPV4 && !ipv6) {
     struct in_pktinfo info = {.ipi_ifindex = (int)path->ifindex};
     memcpy(&info.ipi_spec_dst, path->local.bytes, 4);
@@ -45,11 +42,12 @@ static void write_control(struct msghdr *message, const kdp_send_item *item, con
     memcpy(&info.ipi6_addr, path->local.bytes, 16);
     memcpy(add_control(message, IPPROTO_IPV6, IPV6_PKTINFO, sizeof info), &info, sizeof info);
   }
-  if (item->ecn) {
-    int ecn = item->ecn;
-    memcpy(add_control(message, ipv6 ? IPPROTO_IPV6 : IPPROTO_IP, ipv6 ? IPV6_TCLASS : IP_TOS, sizeof ecn), &ecn,
-           sizeof ecn);
+  if (ecn) {
+    int value = ecn;
+    memcpy(add_control(message, ipv6 ? IPPROTO_IPV6 : IPPROTO_IP, ipv6 ? IPV6_TCLASS : IP_TOS, sizeof value), &value,
+           sizeof value);
   }
+  if (message->msg_controllen == 0) message->msg_control = NULL;
 }
 _Static_assert(CMSG_SPACE(sizeof(uint16_t)) + CMSG_SPACE(sizeof(struct in6_pktinfo)) + CMSG_SPACE(sizeof(int)) <=
                    KDP_SEND_CONTROL,
@@ -74,8 +72,7 @@ static void write_message(kdp_send_plan *plan, uint32_t index, const kdp_batch *
                              .msg_iov = iov,
                              .msg_iovlen = pieces,
                              .msg_control = plan->control[index]};
-  write_control(message, item, &batch->path[item->path]);
-  if (message->msg_controllen == 0) message->msg_control = NULL;
+  kdp_send_control(message, &batch->path[item->path], item->ecn, item->segment);
 }
 
 void kdp_send_plan_make(kdp_send_plan *plan, const kdp_batch *batch, uint32_t limit, const kdp_send_rules *rules) {

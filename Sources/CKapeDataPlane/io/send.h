@@ -6,9 +6,9 @@
 #include <sys/uio.h>
 
 #include "io/route_table.h"
-#include "io/socket_address.h"
 #include "io/udp.h"
 #include "kdp/batch.h"
+#include "kdp/socket_address.h"
 
 /* 128 since Linux 6.11, 64 before: a refused send of more than 64 lowers the limit before it turns segmentation off. */
 enum { KDP_SEND_SEGMENTS = 128, KDP_SEND_SEGMENTS_OLD = 64, KDP_SEND_BYTES = 65507 };
@@ -47,6 +47,10 @@ typedef struct kdp_send_plan {
 /* Plans the first `limit` packets of the batch (fewer when the plan is full). Packets whose path has no address
    or port, or an address of a family without socket, are items whose error is set already. */
 void kdp_send_plan_make(kdp_send_plan *plan, const kdp_batch *batch, uint32_t limit, const kdp_send_rules *rules);
+
+/* Adds what a message says besides its bytes: the source that `path` asks for, the ECN field and the segments' size
+   (each unless 0) to msg_control, which has KDP_SEND_CONTROL bytes. */
+void kdp_send_control(struct msghdr *message, const kdp_path *path, uint8_t ecn, uint16_t segment);
 
 /* Sends one message with DF set: for this one the socket's option is changed. As sendmmsg(2). */
 int kdp_send_with_df(int fd, bool ipv6, struct mmsghdr *message);

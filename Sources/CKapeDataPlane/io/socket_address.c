@@ -1,4 +1,4 @@
-#include "io/socket_address.h"
+#include "kdp/socket_address.h"
 
 #include <string.h>
 

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "io/linux_compat.h"
-#include "io/socket_address.h"
+#include "kdp/socket_address.h"
 
 static bool enable(int fd, int level, int name, int value) {
   return setsockopt(fd, level, name, &value, sizeof value) == 0;

@@ -5,7 +5,7 @@
 #define KDP_TEST_WIREGUARD_HOSTS_H
 #include <sys/socket.h>
 
-#include "io/socket_address.h"
+#include "kdp/socket_address.h"
 #include "kdp/wireguard.h"
 #include "kdp/worker.h"
 #include "support/two_hosts.h"
