@@ -196,7 +196,7 @@ static void a_peer_with_a_key_of_low_order_never_completes_and_does_not_spin(voi
 
 /* ---- Load ---- */
 
-static void load_begins_with_the_32nd_message_of_a_window_and_is_kept_up_for_a_second(void **state) {
+static void load_begins_with_the_32nd_message_of_a_round_and_is_kept_up_for_a_second(void **state) {
   (void)state;
   node *a, *b;
   kdp_now now = with_initiation(&a, &b);
@@ -237,16 +237,67 @@ static void a_host_that_never_ends_its_rounds_is_not_under_load_for_ever(void **
   free_both(a, b);
 }
 
-static void messages_of_those_who_do_not_know_our_key_are_no_load(void **state) {
+/* Rubbish of the right type and size is load, too, though it gets no cookie: the first MAC is looked at before. */
+static void every_initiation_and_response_counts_whatever_its_first_mac(void **state) {
+  (void)state;
+  const struct {
+    uint8_t type;
+    uint32_t size;
+  } rubbish[] = {{KDP_WG_INITIATION, sizeof(kdp_wg_initiation)}, {KDP_WG_RESPONSE, sizeof(kdp_wg_response)}};
+  for (size_t kind = 0; kind < sizeof rubbish / sizeof rubbish[0]; kind++) {
+    node *a, *b;
+    kdp_now now = with_initiation(&a, &b);
+    uint8_t junk[sizeof(kdp_wg_initiation)] = {rubbish[kind].type};
+    kdp_path path = node_path(b, a);
+    for (int i = 0; i < 31; i++)
+      assert_int_equal(node_receive(b, junk, rubbish[kind].size, &path, now), KDP_BAD_MAC1);
+    assert_false(kdp_wg_under_load(b->device, now.boot));
+    assert_int_equal(node_pass(a, 0, b, now), KDP_COOKIE_SENT);
+    assert_int_equal(node_receive(b, junk, rubbish[kind].size, &path, now), KDP_BAD_MAC1);
+    assert_int_equal(b->sent_count, 1); /* the one cookie */
+    free_both(a, b);
+  }
+}
+
+/* Neither wrong sizes, nor cookie replies, nor data. */
+static void what_is_no_handshake_message_is_no_load(void **state) {
   (void)state;
   node *a, *b;
   kdp_now now = with_initiation(&a, &b);
-  uint8_t junk[148] = {1};
   kdp_path path = node_path(b, a);
-  for (int i = 0; i < 100; i++)
-    assert_int_equal(node_receive(b, junk, sizeof junk, &path, now), KDP_BAD_MAC1);
+  for (int i = 0; i < 100; i++) {
+    uint8_t junk[sizeof(kdp_wg_initiation)] = {KDP_WG_INITIATION};
+    (void)node_receive(b, junk, sizeof junk - 1, &path, now);
+    junk[0] = KDP_WG_COOKIE_REPLY;
+    (void)node_receive(b, junk, sizeof(kdp_wg_cookie_reply), &path, now);
+    junk[0] = KDP_WG_TRANSPORT;
+    (void)node_receive(b, junk, 96, &path, now);
+  }
   assert_int_equal(node_pass(a, 0, b, now), KDP_OK);
   free_both(a, b);
+}
+
+/* Whatever the window had counted before. */
+static void thirty_two_in_one_call_are_always_load(void **state) {
+  (void)state;
+  for (int before = 0; before < 32; before++) {
+    node *a, *b;
+    kdp_now now = with_initiation(&a, &b);
+    for (int i = 0; i < before; i++)
+      (void)receive_junk_initiation(b, now);
+    now = node_later(now, before % 2 ? KDP_WG_LOAD_WINDOW - 1 : KDP_WG_LOAD_WINDOW);
+    kdp_packet packet[32];
+    kdp_path path = node_path(b, a);
+    kdp_batch in = {.packet = packet, .count = 32, .capacity = 32, .path = &path, .path_count = 1, .path_capacity = 1};
+    for (int i = 0; i < 32; i++) {
+      assert_true(kdp_pool_take_packet(b->pool, 0, sizeof(kdp_wg_initiation), 0, &packet[i]));
+      memset(packet[i].data, 0, packet[i].size);
+      packet[i].data[0] = KDP_WG_INITIATION;
+    }
+    assert_int_equal(kdp_engine_outside(b->lane, &in, b->out, now), 32);
+    assert_true(kdp_wg_under_load(b->device, now.boot));
+    free_both(a, b);
+  }
 }
 
 static void under_load_a_sender_must_show_that_it_receives(void **state) {
@@ -700,9 +751,11 @@ int main(void) {
       cmocka_unit_test(a_response_counts_once_and_only_for_its_initiation),
       cmocka_unit_test(an_ephemeral_key_of_low_order_is_refused),
       cmocka_unit_test(a_peer_with_a_key_of_low_order_never_completes_and_does_not_spin),
-      cmocka_unit_test(load_begins_with_the_32nd_message_of_a_window_and_is_kept_up_for_a_second),
+      cmocka_unit_test(load_begins_with_the_32nd_message_of_a_round_and_is_kept_up_for_a_second),
       cmocka_unit_test(a_host_that_never_ends_its_rounds_is_not_under_load_for_ever),
-      cmocka_unit_test(messages_of_those_who_do_not_know_our_key_are_no_load),
+      cmocka_unit_test(every_initiation_and_response_counts_whatever_its_first_mac),
+      cmocka_unit_test(what_is_no_handshake_message_is_no_load),
+      cmocka_unit_test(thirty_two_in_one_call_are_always_load),
       cmocka_unit_test(under_load_a_sender_must_show_that_it_receives),
       cmocka_unit_test(under_load_a_cookie_does_not_lift_the_rate_of_a_source),
       cmocka_unit_test(a_cookie_reply_from_elsewhere_moves_nothing_but_the_cookie),

@@ -114,6 +114,7 @@ bool kdp_wg_under_load(const kdp_wg_device *device, uint64_t boot) {
   return device->load_until != 0 && boot < device->load_until;
 }
 
+/* Every message that is read counts, whatever it turns out to be, as in the kernel's queue. */
 static void count_message(kdp_wg_device *device, kdp_now now) {
   if (now.boot - device->load_window >= KDP_WG_LOAD_WINDOW) {
     device->load_window = now.boot;
@@ -124,13 +125,11 @@ static void count_message(kdp_wg_device *device, kdp_now now) {
   device->load_until = now.boot + KDP_WG_LOAD_HOLD;
 }
 
-/* What a message must show before it may cost us a multiplication. OK, or what became of it; with COOKIE_SENT the
-   caller has to send one. */
+/* What a message must show before it may cost us a multiplication, the cheapest first: who does not know our public key
+   gets no answer, not even a cookie. OK, or what became of it; with COOKIE_SENT the caller has to send one. */
 static kdp_status admit(kdp_wg_device *device, const kdp_packet *packet, const kdp_path *path, kdp_now now) {
   if (!device->identity.present) return KDP_NO_KEY;
   if (!kdp_wg_mac1_valid(&device->checker, packet->data, packet->size)) return KDP_BAD_MAC1;
-  /* Only what may cost more than this counts as load: whoever does not know our public key cannot make others wait. */
-  count_message(device, now);
   if (!kdp_wg_under_load(device, now.boot)) return KDP_OK;
   if (!kdp_wg_mac2_valid(&device->checker, packet->data, packet->size, &path->remote, &device->host, now.boot))
     return KDP_COOKIE_SENT;
@@ -292,6 +291,7 @@ static kdp_status take_cookie(kdp_wg_device *device, const kdp_packet *packet, k
 kdp_status kdp_wg_handshake_message(kdp_wg_device *device, kdp_wg_message_type type, kdp_packet *packet,
                                     const kdp_path *path, kdp_out *out, kdp_now now) {
   bool answered = false;
+  if (type != KDP_WG_COOKIE_REPLY) count_message(device, now);
   kdp_status status = type == KDP_WG_COOKIE_REPLY ? KDP_OK : admit(device, packet, path, now);
   if (status == KDP_COOKIE_SENT) {
     send_cookie(device, packet, path, out, now);

@@ -15,9 +15,10 @@ enum {
      (wireguard_handshake_test: a_call_does_no_more_handshakes_than_its_budget). */
   KDP_WG_DEFAULT_HANDSHAKES_PER_CALL = 32,
 
-  /* Handshake messages within LOAD_WINDOW that mean load. Counted by time and not by what one call or one wake-up
-     brings: an I/O layer may read a flood a few datagrams at a time (worker_load_test). An ordinary device sees one or
-     two (wireguard_handshake_test: load_begins_with_the_32nd_message_of_a_window_and_is_kept_up_for_a_second). */
+  /* Initiations and responses read in one round that mean load. A round is LOAD_WINDOW of the engine's time and not one
+     call or one wake-up: an I/O layer may read a flood a few datagrams at a time (worker_load_test), while 32 in one
+     call are always within one round. An ordinary device sees one or two (wireguard_handshake_test:
+     load_begins_with_the_32nd_message_of_a_round_and_is_kept_up_for_a_second). */
   KDP_WG_LOAD_MESSAGES = 32,
 
   /* One staging slot holds a full packet of an ordinary MTU; larger packets take a chain. 512 slots are 1 MiB, of which
