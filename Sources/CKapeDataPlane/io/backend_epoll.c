@@ -80,8 +80,8 @@ static void arm(kdp_epoll *epoll, uint64_t deadline) {
 static void follow_flow(kdp_worker *worker) {
   kdp_epoll *epoll = &worker->epoll;
   bool inside_room = worker->inside_flow == KDP_FLOW_BLOCKED && worker->inside_retry == KDP_NEVER;
-  bool inside_in = kdp_worker_may_take_inside(worker);
-  bool wire_in = kdp_worker_may_take_outside(worker);
+  bool inside_in = kdp_worker_may_read(worker);
+  bool wire_in = kdp_worker_may_receive(worker);
   if (inside_in != epoll->inside_watched || inside_room != epoll->wants_inside_room) {
     uint32_t events = (inside_in ? (uint32_t)EPOLLIN : 0) | (inside_room ? (uint32_t)EPOLLOUT : 0);
     if (watch(worker, EPOLL_CTL_MOD, worker->tun.fd, events, TAG_INSIDE)) {

@@ -342,7 +342,7 @@ static void provide_slots(kdp_worker *worker) {
 
 static void arm_input(kdp_worker *worker) {
   kdp_uring *uring = worker->uring;
-  if (kdp_worker_may_take_inside(worker) && !uring->read_error) {
+  if (kdp_worker_may_read(worker) && !uring->read_error) {
     provide_frames(uring);
     if (!uring->read_armed && uring->frame.in_kernel > 0) {
       struct io_uring_sqe *sqe = prepare(worker);
@@ -353,7 +353,7 @@ static void arm_input(kdp_worker *worker) {
       uring->read_armed = true;
     }
   }
-  if (!kdp_worker_may_take_outside(worker)) return;
+  if (!kdp_worker_may_receive(worker)) return;
   provide_slots(worker);
   for (uint32_t i = 0; i < KDP_UDP_SOCKETS; i++) {
     if (worker->udp.fd[i] < 0 || uring->receive_armed[i] || uring->receive.in_kernel == 0) continue;
@@ -407,7 +407,7 @@ static void wait_for_work(kdp_worker *worker, bool more, uint64_t deadline) {
   worker->ready = 0;
   arm_input(worker);
   arm_waking(worker);
-  bool may_read = kdp_worker_may_take_inside(worker), may_receive = kdp_worker_may_take_outside(worker);
+  bool may_read = kdp_worker_may_read(worker), may_receive = kdp_worker_may_receive(worker);
   bool input = (may_read && (uring->frame_count > 0 || uring->read_error)) || (may_receive && uring->receive_count > 0);
   if (!input) {
     if (more || deadline <= worker->now.boot) {

@@ -70,6 +70,7 @@ static void take_inside(kdp_worker *worker) {
   bool full = false;
   while (!full && worker->inside.count < INSIDE_TARGET) {
     if (worker->frame_size == 0) {
+      if (!worker->reads_inside) break; /* what there is was handed over */
       ssize_t size = worker->backend->read(worker, &worker->frame);
       if (size <= 0) {
         if (size < 0) worker->gone = errno != ENOMEM && errno != ENOBUFS; /* what else a TUN says, it says for good */
@@ -195,6 +196,7 @@ static void run_round(kdp_worker *worker) {
   run_commands(worker);
   if (kdp_worker_has_lost_sockets(worker)) (void)kdp_worker_bind_anew(worker, EBADF);
   unblock(worker);
+  kdp_group_take(worker);
   bool leftover_inside = worker->inside.count > 0 || worker->frame_size > 0;
   if (kdp_worker_may_take_inside(worker) && (leftover_inside || (worker->ready & KDP_READY_INSIDE)))
     take_inside(worker);
@@ -213,7 +215,11 @@ static void run_round(kdp_worker *worker) {
   }
   if (worker->routes.count && kdp_route_deadline(&worker->routes) <= worker->now.boot) recheck_routes(worker);
   kdp_lane_quiescent(worker->lane, worker->now);
-  forward_events(worker);
+  if (kdp_worker_is_first(worker)) {
+    forward_events(worker);
+  } else {
+    kdp_group_tell(worker);
+  }
   kdp_count(&worker->count.rounds, 1);
 }
 
@@ -221,20 +227,29 @@ static void run_round(kdp_worker *worker) {
 static bool has_more(kdp_worker *worker) {
   if (kdp_worker_may_take_inside(worker) && (worker->inside.count > 0 || worker->frame_size > 0)) return true;
   if (kdp_worker_may_take_outside(worker) && (worker->outside.count > 0 || worker->received_count > 0)) return true;
+  if (kdp_group_has_more(worker)) return true;
   /* A wake-up may have been taken for commands that a full round left behind. */
   return kdp_command_queue_has_more(&worker->commands);
 }
 
-kdp_status kdp_loop_run(kdp_worker *worker) {
-  worker->now = kdp_now_read();
+static void begin(kdp_worker *worker) {
   kdp_path path = {.link = worker->link};
   kdp_engine_link_up(worker->lane, worker->link, KDP_LINK_DATAGRAM, &path, worker->out, worker->now);
   kdp_output_flush(worker);
+}
+
+static void end(kdp_worker *worker) {
+  if (worker->gone) kdp_worker_event(worker, KDP_EVENT_INSIDE_GONE, KDP_CLOSED, 0, NULL);
+  forward_events(worker);
+}
+
+kdp_status kdp_loop_run(kdp_worker *worker) {
+  worker->now = kdp_now_read();
+  if (kdp_worker_is_first(worker)) begin(worker);
   while (!atomic_load_explicit(&worker->stop, memory_order_acquire) && !worker->gone) {
     worker->backend->wait(worker, has_more(worker), next_deadline(worker));
     run_round(worker);
   }
-  if (worker->gone) kdp_worker_event(worker, KDP_EVENT_INSIDE_GONE, KDP_CLOSED, 0, NULL);
-  forward_events(worker);
+  if (kdp_worker_is_first(worker)) end(worker);
   return worker->gone ? KDP_CLOSED : KDP_OK;
 }

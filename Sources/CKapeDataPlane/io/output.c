@@ -8,67 +8,9 @@
 enum { UDP_HEADER = 8, IPV4_HEADER = 20, IPV6_HEADER = 40 };
 #define RETRY_DELAY (1 * KDP_MILLISECOND)
 #define BAD_SOURCE_TIME (10 * KDP_SECOND)
-#define REBIND_INTERVAL (1 * KDP_SECOND)
 
 static void count_status(kdp_worker *worker, kdp_status status, uint32_t packets) {
   kdp_count(&worker->count.status[status], packets);
-}
-
-/* ---- Sockets ---- */
-
-static void show_sockets(kdp_worker *worker) {
-  atomic_store_explicit(&worker->shown_port, worker->udp.port, memory_order_relaxed);
-  atomic_store_explicit(&worker->shown_fwmark, worker->udp_options.fwmark, memory_order_relaxed);
-}
-
-static bool has_on_all(const kdp_udp *udp, const bool *offload) {
-  for (int i = 0; i < KDP_UDP_SOCKETS; i++)
-    if (udp->fd[i] >= 0 && !offload[i]) return false;
-  return true;
-}
-
-/* New sockets try again what old ones had turned off; what the kernel does not have is said once. */
-static void note_offloads(kdp_worker *worker) {
-  if (!worker->udp_options.no_segment) {
-    if (has_on_all(&worker->udp, worker->udp.segment)) {
-      kdp_worker_regain(worker, KDP_FALLBACK_NO_UDP_SEGMENT);
-    } else {
-      kdp_worker_fall_back(worker, KDP_FALLBACK_NO_UDP_SEGMENT, NULL);
-    }
-  }
-  if (!worker->udp_options.no_gro && !has_on_all(&worker->udp, worker->udp.gro))
-    kdp_worker_fall_back(worker, KDP_FALLBACK_NO_UDP_GRO, NULL);
-}
-
-kdp_status kdp_worker_bind(kdp_worker *worker, const kdp_udp_options *options) {
-  bool had = worker->udp.fd[KDP_UDP_IPV4] >= 0 || worker->udp.fd[KDP_UDP_IPV6] >= 0;
-  bool same_port = had && options->port != 0 && options->port == worker->udp.port;
-  kdp_udp fresh;
-  if (same_port) kdp_worker_unbind(worker); /* the port must be free before it can be had again */
-  if (kdp_udp_open(options, &fresh) != KDP_OK) {
-    int error = errno;
-    if (same_port && kdp_udp_open(&worker->udp_options, &fresh) == KDP_OK) {
-      worker->udp = fresh;
-      worker->backend->attach(worker);
-    }
-    errno = error;
-    return KDP_SYSTEM;
-  }
-  if (!same_port) kdp_worker_unbind(worker);
-  worker->udp = fresh;
-  worker->udp_options = *options;
-  worker->backend->attach(worker);
-  show_sockets(worker);
-  note_offloads(worker);
-  return KDP_OK;
-}
-
-void kdp_worker_unbind(kdp_worker *worker) {
-  if (worker->udp.fd[KDP_UDP_IPV4] < 0 && worker->udp.fd[KDP_UDP_IPV6] < 0) return;
-  worker->backend->detach(worker);
-  kdp_udp_close(&worker->udp);
-  worker->wire_flow = KDP_FLOW_OPEN;
-  worker->outside_waits = false;
 }
 
 /* ---- Sends ---- */
@@ -126,7 +68,11 @@ static uint32_t with_headers(const kdp_path *path, uint32_t size) {
 uint16_t kdp_worker_learn_mtu(kdp_worker *worker, const kdp_path *path) {
   uint16_t mtu = kdp_route_ask_mtu(path, worker->udp_options.fwmark);
   kdp_route_learn(&worker->routes, &path->remote, mtu, worker->now.boot);
-  kdp_engine_path_mtu(worker->lane, path, mtu, worker->now);
+  if (kdp_worker_is_first(worker)) {
+    kdp_engine_path_mtu(worker->lane, path, mtu, worker->now);
+  } else {
+    kdp_group_hand_path_mtu(worker, path, mtu);
+  }
   return mtu;
 }
 
@@ -134,15 +80,6 @@ uint16_t kdp_worker_learn_mtu(kdp_worker *worker, const kdp_path *path) {
 static void leave_unsegmented(kdp_worker *worker, const kdp_path *path, uint16_t size, uint16_t mtu) {
   kdp_route_refuse(&worker->routes, path, size, mtu, worker->now.boot);
   kdp_worker_event(worker, KDP_EVENT_FALLBACK, KDP_SEND_TOO_BIG, KDP_FALLBACK_NO_UDP_SEGMENT, &path->remote);
-}
-
-bool kdp_worker_bind_anew(kdp_worker *worker, int error) {
-  if (!worker->up || worker->now.boot < worker->rebind_after) return false;
-  worker->rebind_after = worker->now.boot + REBIND_INTERVAL;
-  kdp_udp_options options = worker->udp_options;
-  kdp_status status = kdp_worker_bind(worker, &options);
-  kdp_worker_event(worker, KDP_EVENT_LINK_ERROR, status, (uint64_t)error, NULL);
-  return status == KDP_OK;
 }
 
 /* Decides about a failed item. True: its packets are to be tried again (perhaps only when there is room). */
@@ -285,24 +222,27 @@ static void plan_sends(kdp_worker *worker, uint32_t limit) {
 
 /* ---- Actions ---- */
 
+static void rebind(kdp_worker *worker) {
+  if (!worker->up || worker->udp_options.port != 0) return;
+  kdp_udp_options options = worker->udp_options;
+  if (kdp_worker_bind(worker, &options) != KDP_OK)
+    kdp_worker_event(worker, KDP_EVENT_LINK_ERROR, KDP_SYSTEM, (uint64_t)errno, NULL);
+}
+
 static void apply(kdp_worker *worker, const kdp_action *action) {
-  kdp_out *out = worker->out;
-  switch ((kdp_action_kind)action->kind) {
-  case KDP_ACTION_REBIND: {
-    if (!worker->up || worker->udp_options.port != 0) return;
-    kdp_udp_options options = worker->udp_options;
-    if (kdp_worker_bind(worker, &options) != KDP_OK)
-      kdp_worker_event(worker, KDP_EVENT_LINK_ERROR, KDP_SYSTEM, (uint64_t)errno, NULL);
-    return;
+  bool of_others = action->kind == KDP_ACTION_HANDOFF;
+  bool of_all = action->kind == KDP_ACTION_PATH_MTU;
+  if (!of_all && of_others == kdp_worker_is_first(worker)) {
+    if (of_others) kdp_pool_release(worker->pool, action->packet.slot);
+    return count_status(worker, KDP_UNSUPPORTED, 1);
   }
+  switch ((kdp_action_kind)action->kind) {
+  case KDP_ACTION_REBIND: return rebind(worker);
   case KDP_ACTION_OPEN: /* this worker has its one datagram link, always */
-    kdp_engine_link_down(worker->lane, action->path.link, EOPNOTSUPP, out, worker->now);
+    kdp_engine_link_down(worker->lane, action->path.link, EOPNOTSUPP, worker->out, worker->now);
     return;
   case KDP_ACTION_PATH_MTU: (void)kdp_worker_learn_mtu(worker, &action->path); return;
-  case KDP_ACTION_HANDOFF:
-    kdp_pool_release(worker->pool, action->packet.slot);
-    count_status(worker, KDP_UNSUPPORTED, 1);
-    return;
+  case KDP_ACTION_HANDOFF: return kdp_group_hand_packet(worker, action);
   case KDP_ACTION_CLOSE:
   case KDP_ACTION_RESOLVE: /* names are looked up by whoever reads the engine's event */ return;
   }

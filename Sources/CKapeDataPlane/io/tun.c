@@ -42,7 +42,7 @@ static kdp_status fail_closing(int fd) {
   return KDP_SYSTEM;
 }
 
-kdp_status kdp_tun_open(const char *name, uint32_t fallbacks, kdp_tun *tun) {
+static kdp_status open_queue(const char *name, uint32_t fallbacks, unsigned flags, kdp_tun *tun) {
   *tun = (kdp_tun){.fd = -1};
   if (strlen(name) >= IFNAMSIZ) {
     errno = ENAMETOOLONG;
@@ -53,13 +53,31 @@ kdp_status kdp_tun_open(const char *name, uint32_t fallbacks, kdp_tun *tun) {
   struct ifreq request = {0};
   strcpy(request.ifr_name, name);
   bool header = !(fallbacks & KDP_FALLBACK_NO_VNET_HEADER);
-  request.ifr_flags = (short)(IFF_TUN | IFF_NO_PI | (header ? IFF_VNET_HDR : 0));
+  request.ifr_flags = (short)(IFF_TUN | IFF_NO_PI | (header ? IFF_VNET_HDR : 0) | flags);
   if (ioctl(fd, TUNSETIFF, &request) != 0) return fail_closing(fd);
   if (header && set_header_size(fd) != 0) return fail_closing(fd);
   tun->fd = fd;
   memcpy(tun->name, request.ifr_name, sizeof tun->name);
   tun->vnet_header = header;
   negotiate(tun, fallbacks);
+  return KDP_OK;
+}
+
+kdp_status kdp_tun_open(const char *name, uint32_t fallbacks, kdp_tun *tun) {
+  return open_queue(name, fallbacks, 0, tun);
+}
+
+kdp_status kdp_tun_open_queues(const char *name, uint32_t fallbacks, uint32_t queues, kdp_tun *tun) {
+  for (uint32_t i = 0; i < queues; i++) {
+    kdp_status status = open_queue(i == 0 ? name : tun[0].name, fallbacks, IFF_MULTI_QUEUE, &tun[i]);
+    if (status != KDP_OK) {
+      int error = errno;
+      while (i > 0)
+        kdp_tun_close(&tun[--i]);
+      errno = error;
+      return status;
+    }
+  }
   return KDP_OK;
 }
 

@@ -2,6 +2,7 @@
 #include "io/udp.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -16,7 +17,7 @@ static void set_buffer(int fd, int forced, int plain) {
   if (!enable(fd, SOL_SOCKET, forced, KDP_UDP_BUFFER)) (void)enable(fd, SOL_SOCKET, plain, KDP_UDP_BUFFER);
 }
 
-static int make(const kdp_udp_options *options, int index, uint16_t port, kdp_udp *udp) {
+static int make(const kdp_udp_options *options, int index, uint16_t port, bool joins, kdp_udp *udp) {
   bool ipv6 = index == KDP_UDP_IPV6;
   int fd = socket(ipv6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (fd < 0) return -1;
@@ -33,7 +34,10 @@ static int make(const kdp_udp_options *options, int index, uint16_t port, kdp_ud
          enable(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DONT);
   }
   if (ok && options->fwmark) ok = enable(fd, SOL_SOCKET, SO_MARK, (int)options->fwmark);
+  if (ok && joins) ok = enable(fd, SOL_SOCKET, SO_REUSEPORT, 1);
   if (ok) ok = bind(fd, &address.any, size) == 0;
+  /* Only now, so that a port that another process shares is refused, too. */
+  if (ok && options->shared && !joins) ok = enable(fd, SOL_SOCKET, SO_REUSEPORT, 1);
   if (!ok) {
     int error = errno;
     close(fd);
@@ -71,7 +75,7 @@ kdp_status kdp_udp_open(const kdp_udp_options *options, kdp_udp *udp) {
     int error = EAFNOSUPPORT;
     uint16_t port = options->port;
     if (!options->no_ipv4) {
-      udp->fd[KDP_UDP_IPV4] = make(options, KDP_UDP_IPV4, port, udp);
+      udp->fd[KDP_UDP_IPV4] = make(options, KDP_UDP_IPV4, port, false, udp);
       if (udp->fd[KDP_UDP_IPV4] >= 0) {
         port = port_of(udp->fd[KDP_UDP_IPV4]);
       } else {
@@ -80,7 +84,7 @@ kdp_status kdp_udp_open(const kdp_udp_options *options, kdp_udp *udp) {
       }
     }
     if (!options->no_ipv6) {
-      udp->fd[KDP_UDP_IPV6] = make(options, KDP_UDP_IPV6, port, udp);
+      udp->fd[KDP_UDP_IPV6] = make(options, KDP_UDP_IPV6, port, false, udp);
       if (udp->fd[KDP_UDP_IPV6] >= 0) {
         port = port_of(udp->fd[KDP_UDP_IPV6]);
       } else {
@@ -101,6 +105,33 @@ kdp_status kdp_udp_open(const kdp_udp_options *options, kdp_udp *udp) {
     break;
   }
   return KDP_SYSTEM;
+}
+
+kdp_status kdp_udp_join(const kdp_udp_options *options, const kdp_udp *first, kdp_udp *udp) {
+  *udp = (kdp_udp){.fd = {-1, -1}, .port = first->port};
+  for (int i = 0; i < KDP_UDP_SOCKETS; i++) {
+    if (first->fd[i] < 0) continue;
+    udp->fd[i] = make(options, i, first->port, true, udp);
+    if (udp->fd[i] < 0) {
+      kdp_udp_close(udp);
+      return KDP_SYSTEM;
+    }
+  }
+  return KDP_OK;
+}
+
+kdp_status kdp_udp_duplicate(const kdp_udp *first, kdp_udp *udp) {
+  *udp = *first;
+  udp->fd[KDP_UDP_IPV4] = udp->fd[KDP_UDP_IPV6] = -1;
+  for (int i = 0; i < KDP_UDP_SOCKETS; i++) {
+    if (first->fd[i] < 0) continue;
+    udp->fd[i] = fcntl(first->fd[i], F_DUPFD_CLOEXEC, 0);
+    if (udp->fd[i] < 0) {
+      kdp_udp_close(udp);
+      return KDP_SYSTEM;
+    }
+  }
+  return KDP_OK;
 }
 
 void kdp_udp_close(kdp_udp *udp) {

@@ -27,6 +27,7 @@ void kdp_worker_event(kdp_worker *worker, kdp_event_kind kind, kdp_status status
                       const kdp_address *address) {
   kdp_event event = {.kind = (uint16_t)kind, .status = (uint16_t)status, .boot = worker->now.boot, .value = value};
   if (address) event.address = *address;
+  if (!kdp_worker_is_first(worker)) return kdp_group_hand_event(worker, &event);
   kdp_event_channel_push(&worker->events, &event);
   worker->events_pushed = true;
 }
@@ -79,17 +80,24 @@ static kdp_status choose_backend(kdp_worker *worker, kdp_backend wanted) {
   return open_backend(worker, &kdp_backend_epoll);
 }
 
+static uint32_t thread_count(const kdp_worker_config *config) {
+  return config->threads > 1 ? config->threads : 1;
+}
+
 static void limit_gso(kdp_worker *worker) {
   kdp_room room = kdp_engine_room(worker->engine, NULL);
   kdp_tun_limit_gso(&worker->tun, room.inside_mtu, room.growth);
 }
 
-static kdp_status fill(kdp_worker *worker, const kdp_worker_config *config) {
+/* One thread's, without sockets. */
+static kdp_status fill(kdp_worker *worker, const kdp_worker_config *config, uint32_t number) {
+  bool one_queue = config->queues <= 1;
   worker->engine = config->engine;
-  worker->lane = kdp_engine_lane(config->engine, config->lane);
+  worker->lane = kdp_engine_lane(config->engine, number);
   if (!worker->lane) return KDP_INVALID_ARGUMENT;
-  worker->link = config->lane;
-  worker->tun = *config->tun;
+  worker->tun = config->tun[one_queue ? 0 : number];
+  worker->reads_inside = !one_queue || number + 1 == thread_count(config);
+  worker->receives = !one_queue || number == 0;
   worker->fallbacks = worker->forced_fallbacks = config->fallbacks;
   show_fallbacks(worker);
   worker->segments_most = KDP_SEND_SEGMENTS;
@@ -113,28 +121,66 @@ static kdp_status fill(kdp_worker *worker, const kdp_worker_config *config) {
   if (!worker->send || !worker->write || !worker->frame_buffer) return KDP_NO_MEMORY;
 
   worker->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-  if (worker->wake < 0 || !kdp_event_channel_open(&worker->events)) return KDP_SYSTEM;
-  status = choose_backend(worker, config->fallbacks & KDP_FALLBACK_NO_URING ? KDP_BACKEND_EPOLL : config->backend);
+  if (worker->wake < 0) return KDP_SYSTEM;
+  if (kdp_worker_is_first(worker)) {
+    if (!kdp_event_channel_open(&worker->events)) return KDP_SYSTEM;
+  } else {
+    status = kdp_handoff_create(host, &worker->membership.handoff);
+    if (status != KDP_OK) return status;
+  }
+  return choose_backend(worker, config->fallbacks & KDP_FALLBACK_NO_URING ? KDP_BACKEND_EPOLL : config->backend);
+}
+
+static kdp_worker *take_worker(const kdp_host *host, kdp_worker *first) {
+  kdp_worker *worker = take(host, sizeof *worker);
+  if (!worker) return NULL;
+  worker->host = *host;
+  worker->wake = worker->events.fd = worker->epoll.epoll = worker->epoll.timer = -1;
+  worker->udp.fd[KDP_UDP_IPV4] = worker->udp.fd[KDP_UDP_IPV6] = -1;
+  worker->next_udp = worker->udp;
+  worker->membership.first = first;
+  return worker;
+}
+
+static kdp_status fill_others(kdp_worker *first, const kdp_worker_config *config) {
+  uint32_t count = thread_count(config) - 1;
+  if (count == 0) return KDP_OK;
+  kdp_group *group = &first->group;
+  group->other = take(&first->host, count * sizeof *group->other);
+  if (!group->other) return KDP_NO_MEMORY;
+  group->capacity = count;
+  while (group->count < count) {
+    kdp_worker *other = take_worker(&first->host, first);
+    if (!other) return KDP_NO_MEMORY;
+    group->other[group->count++] = other;
+    kdp_status status = fill(other, config, group->count);
+    if (status != KDP_OK) return status;
+  }
+  return KDP_OK;
+}
+
+static kdp_status make(kdp_worker *worker, const kdp_worker_config *config) {
+  kdp_status status = fill(worker, config, 0);
+  if (status == KDP_OK) status = fill_others(worker, config);
   if (status != KDP_OK) return status;
   kdp_udp_options options = {.port = config->listen_port,
                              .fwmark = config->fwmark,
                              .no_ipv4 = config->no_ipv4,
                              .no_ipv6 = config->no_ipv6,
                              .no_gro = (config->fallbacks & KDP_FALLBACK_NO_UDP_GRO) != 0,
-                             .no_segment = (config->fallbacks & KDP_FALLBACK_NO_UDP_SEGMENT) != 0};
+                             .no_segment = (config->fallbacks & KDP_FALLBACK_NO_UDP_SEGMENT) != 0,
+                             .shared = config->queues > 1};
   status = kdp_worker_bind(worker, &options);
-  if (status != KDP_OK) return status;
-  limit_gso(worker);
-  return KDP_OK;
+  if (status == KDP_OK) limit_gso(worker);
+  return status;
 }
 
 kdp_status kdp_worker_create(const kdp_worker_config *config, const kdp_host *host, kdp_worker **result) {
-  kdp_worker *worker = take(host, sizeof *worker);
+  if (thread_count(config) > (config->queues > 1 ? config->queues : 2)) return KDP_INVALID_ARGUMENT;
+  if (config->queues > 1 && config->queues != thread_count(config)) return KDP_INVALID_ARGUMENT;
+  kdp_worker *worker = take_worker(host, NULL);
   if (!worker) return KDP_NO_MEMORY;
-  worker->host = *host;
-  worker->wake = worker->events.fd = worker->epoll.epoll = worker->epoll.timer = -1;
-  worker->udp.fd[KDP_UDP_IPV4] = worker->udp.fd[KDP_UDP_IPV6] = -1;
-  kdp_status status = fill(worker, config);
+  kdp_status status = make(worker, config);
   if (status != KDP_OK) {
     int error = errno;
     kdp_worker_destroy(worker);
@@ -152,9 +198,12 @@ static void stop_commands(kdp_worker *worker) {
 }
 
 kdp_status kdp_worker_run(kdp_worker *worker) {
-  kdp_status status = kdp_loop_run(worker);
+  kdp_status status = kdp_group_start(worker);
+  if (status == KDP_OK) status = kdp_loop_run(worker);
+  kdp_group_stop(worker);
   stop_commands(worker);
   if (worker->backend->finish) worker->backend->finish(worker);
+  if (!kdp_worker_is_first(worker)) kdp_group_end(worker);
   return status;
 }
 
@@ -201,9 +250,10 @@ void kdp_worker_read_wake(kdp_worker *worker) {
   uint64_t count;
   ssize_t size = read(worker->wake, &count, sizeof count);
   (void)size; /* only the wake-up matters */
+  kdp_group_listen(worker);
 }
 
-static void wake(kdp_worker *worker) {
+void kdp_worker_wake(kdp_worker *worker) {
   int error = errno;
   uint64_t one = 1;
   /* Refused only when the counter is at its end, and then the worker wakes anyway. */
@@ -214,7 +264,7 @@ static void wake(kdp_worker *worker) {
 
 void kdp_worker_stop(kdp_worker *worker) {
   atomic_store_explicit(&worker->stop, true, memory_order_release);
-  wake(worker);
+  kdp_worker_wake(worker);
 }
 
 kdp_status kdp_worker_join(kdp_worker *worker) {
@@ -227,10 +277,14 @@ kdp_status kdp_worker_join(kdp_worker *worker) {
 void kdp_worker_destroy(kdp_worker *worker) {
   if (!worker) return;
   kdp_host host = worker->host;
+  for (uint32_t i = 0; i < worker->group.count; i++)
+    kdp_worker_destroy(worker->group.other[i]);
+  give_back(&host, worker->group.other, worker->group.capacity * sizeof *worker->group.other);
   if (worker->out) stop_commands(worker);
   if (worker->backend) worker->backend->close(worker);
   kdp_udp_close(&worker->udp);
   kdp_event_channel_close(&worker->events);
+  kdp_handoff_destroy(worker->membership.handoff);
   if (worker->wake >= 0) close(worker->wake);
   kdp_out_destroy(worker->out_storage);
   give_back(&host, worker->send, sizeof *worker->send);
@@ -246,7 +300,7 @@ void kdp_worker_destroy(kdp_worker *worker) {
 void kdp_worker_submit(kdp_worker *worker, kdp_command *command) {
   switch (kdp_command_queue_push(&worker->commands, command)) {
   case KDP_COMMAND_QUEUED: break;
-  case KDP_COMMAND_QUEUED_FIRST: wake(worker); break;
+  case KDP_COMMAND_QUEUED_FIRST: kdp_worker_wake(worker); break;
   case KDP_COMMAND_REFUSED: command->run(command, worker, worker->engine, worker->out, kdp_now_read(), true); break;
   }
 }
@@ -264,7 +318,10 @@ kdp_backend kdp_worker_backend(const kdp_worker *worker) {
 }
 
 uint32_t kdp_worker_active_fallbacks(const kdp_worker *worker) {
-  return atomic_load_explicit(&worker->shown_fallbacks, memory_order_relaxed);
+  uint32_t fallbacks = atomic_load_explicit(&worker->shown_fallbacks, memory_order_relaxed);
+  for (uint32_t i = 0; i < worker->group.count; i++)
+    fallbacks |= atomic_load_explicit(&worker->group.other[i]->shown_fallbacks, memory_order_relaxed);
+  return fallbacks;
 }
 
 int kdp_worker_event_fd(const kdp_worker *worker) {
@@ -279,20 +336,25 @@ static uint64_t get(const _Atomic(uint64_t) *counter) {
   return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
-void kdp_worker_statistics(const kdp_worker *worker, kdp_io_statistics *statistics) {
-  *statistics = (kdp_io_statistics){
-      .tun_reads = get(&worker->count.tun_reads),
-      .tun_writes = get(&worker->count.tun_writes),
-      .udp_reads = get(&worker->count.udp_reads),
-      .udp_sends = get(&worker->count.udp_sends),
-      .rounds = get(&worker->count.rounds),
-      .waits = get(&worker->count.waits),
-      .segmented_sends = get(&worker->count.segmented_sends),
-      .joined_reads = get(&worker->count.joined_reads),
-      .joined_writes = get(&worker->count.joined_writes),
-  };
+static void add_statistics(const kdp_worker *worker, kdp_io_statistics *sum) {
+  sum->tun_reads += get(&worker->count.tun_reads);
+  sum->tun_writes += get(&worker->count.tun_writes);
+  sum->udp_reads += get(&worker->count.udp_reads);
+  sum->udp_sends += get(&worker->count.udp_sends);
+  sum->rounds += get(&worker->count.rounds);
+  sum->waits += get(&worker->count.waits);
+  sum->segmented_sends += get(&worker->count.segmented_sends);
+  sum->joined_reads += get(&worker->count.joined_reads);
+  sum->joined_writes += get(&worker->count.joined_writes);
   for (uint32_t i = 0; i < KDP_STATUS_COUNT; i++)
-    statistics->status[i] = get(&worker->count.status[i]);
+    sum->status[i] += get(&worker->count.status[i]);
+}
+
+void kdp_worker_statistics(const kdp_worker *worker, kdp_io_statistics *statistics) {
+  *statistics = (kdp_io_statistics){0};
+  add_statistics(worker, statistics);
+  for (uint32_t i = 0; i < worker->group.count; i++)
+    add_statistics(worker->group.other[i], statistics);
 }
 
 /* ---- For commands ---- */
@@ -304,19 +366,6 @@ kdp_status kdp_worker_set_port(kdp_worker *worker, uint16_t listen_port) {
   if (worker->up && !has_it) return kdp_worker_bind(worker, &options);
   worker->udp_options = options;
   atomic_store_explicit(&worker->shown_port, listen_port, memory_order_relaxed);
-  return KDP_OK;
-}
-
-kdp_status kdp_worker_set_fwmark(kdp_worker *worker, uint32_t fwmark) {
-  kdp_status status = kdp_udp_set_mark(&worker->udp, fwmark);
-  if (status != KDP_OK) {
-    int error = errno;
-    (void)kdp_udp_set_mark(&worker->udp, worker->udp_options.fwmark);
-    errno = error;
-    return status;
-  }
-  worker->udp_options.fwmark = fwmark;
-  atomic_store_explicit(&worker->shown_fwmark, fwmark, memory_order_relaxed);
   return KDP_OK;
 }
 
@@ -332,11 +381,14 @@ kdp_status kdp_worker_set_up(kdp_worker *worker, bool up) {
   /* A port that was chosen for us is kept over down and up when it can be, as peers know it. */
   kdp_udp_options wanted = worker->udp_options, kept = wanted;
   kept.port = kdp_worker_port(worker);
+  worker->up = true;
   kdp_status status = kdp_worker_bind(worker, &kept);
   if (status != KDP_OK && wanted.port == 0) status = kdp_worker_bind(worker, &wanted);
-  if (status != KDP_OK) return status;
+  if (status != KDP_OK) {
+    worker->up = false;
+    return status;
+  }
   worker->udp_options.port = wanted.port;
-  worker->up = true;
   kdp_engine_link_up(worker->lane, worker->link, KDP_LINK_DATAGRAM, &path, worker->out, worker->now);
   return KDP_OK;
 }

@@ -1,5 +1,5 @@
-/* What a worker is made of, for the files of io/ that share it. All of it belongs to the worker's thread but for what
-   is atomic, the command queue's stack and the event channel. */
+/* What one thread of a worker is made of, for the files of io/ that share it. All of it belongs to that thread but for
+   what is atomic, the command queue's stack and the event channel. */
 #ifndef KDP_IO_WORKER_STATE_H
 #define KDP_IO_WORKER_STATE_H
 #include <pthread.h>
@@ -7,6 +7,7 @@
 
 #include "io/command_queue.h"
 #include "io/event_channel.h"
+#include "io/group.h"
 #include "io/receive.h"
 #include "io/route_table.h"
 #include "io/send.h"
@@ -99,7 +100,12 @@ struct kdp_worker {
   kdp_send_plan *send;
   kdp_write_plan *write;
 
-  kdp_udp udp;
+  kdp_group group;           /* the first's */
+  kdp_membership membership; /* the others' */
+  bool reads_inside;         /* the TUN; the first of two threads at one queue leaves it to the second */
+  bool receives;             /* from the sockets; the second of those leaves it to the first */
+
+  kdp_udp udp, next_udp; /* next_udp: made by the first thread, to take the place of udp */
   kdp_udp_options udp_options;
   uint64_t rebind_after; /* boot clock: not before */
   bool up;
@@ -146,9 +152,14 @@ static inline bool kdp_worker_wants_room(const kdp_worker *worker, int socket) {
   return worker->wire_flow == KDP_FLOW_BLOCKED && worker->wire_retry == KDP_NEVER && worker->socket_full[socket];
 }
 
+/* Whether it is the one that others know, on lane 0. */
+static inline bool kdp_worker_is_first(const kdp_worker *worker) {
+  return !worker->membership.first;
+}
+
 /* loop.c */
 kdp_status kdp_loop_run(kdp_worker *worker);
-/* Whether input from either side is to be read and shown to the engine. What is not may not wake the worker either. */
+/* Whether input from either side is to be shown to the engine. */
 static inline bool kdp_worker_may_take_inside(const kdp_worker *worker) {
   return worker->up && !worker->gone && worker->wire_flow == KDP_FLOW_OPEN;
 }
@@ -157,6 +168,13 @@ static inline bool kdp_worker_may_take_outside(const kdp_worker *worker) {
   /* Input may need an answer: while none can leave there may be no room for it, or no slot to read into. */
   return worker->wire_flow == KDP_FLOW_OPEN || (!worker->outside_waits && kdp_pool_free_count(worker->pool) > 0);
 }
+/* Whether it is to be read. What is not may not wake the worker either. */
+static inline bool kdp_worker_may_read(const kdp_worker *worker) {
+  return worker->reads_inside && kdp_worker_may_take_inside(worker);
+}
+static inline bool kdp_worker_may_receive(const kdp_worker *worker) {
+  return worker->receives && kdp_worker_may_take_outside(worker);
+}
 
 /* output.c */
 /* Sends and writes what is in worker->out and applies its actions, in order. What is blocked stays in it. */
@@ -164,14 +182,17 @@ void kdp_output_flush(kdp_worker *worker);
 /* Asks the kernel for the MTU of the way to path->remote, tells the engine whatever the answer is, and lets segmented
    sends be tried again when it is another than before. */
 uint16_t kdp_worker_learn_mtu(kdp_worker *worker, const kdp_path *path);
+
+/* sockets.c: the first thread's, for all of them. */
 /* Sockets of the worker: bound anew, or closed. The old ones stay when new ones cannot be had. */
 kdp_status kdp_worker_bind(kdp_worker *worker, const kdp_udp_options *options) KDP_MUST_USE;
 void kdp_worker_unbind(kdp_worker *worker);
-/* New sockets in place of broken ones, with an event; once a second at most: false. */
+/* New sockets in place of broken ones, with an event; once a second at most: false. Another thread than the first asks
+   that one for them: false, too. */
 bool kdp_worker_bind_anew(kdp_worker *worker, int error);
 /* The old sockets are gone and new ones could not be had. */
 static inline bool kdp_worker_has_lost_sockets(const kdp_worker *worker) {
-  return worker->up && worker->udp.fd[KDP_UDP_IPV4] < 0 && worker->udp.fd[KDP_UDP_IPV6] < 0;
+  return kdp_worker_is_first(worker) && worker->up && !kdp_udp_is_open(&worker->udp);
 }
 
 /* direct_output.c: kdp_backend_ops.output by system calls. */
@@ -179,6 +200,7 @@ void kdp_send_directly(kdp_worker *worker);
 void kdp_write_directly(kdp_worker *worker);
 
 /* worker.c */
+void kdp_worker_wake(kdp_worker *worker);
 /* Takes back the readiness of worker->wake. */
 void kdp_worker_read_wake(kdp_worker *worker);
 void kdp_worker_event(kdp_worker *worker, kdp_event_kind kind, kdp_status status, uint64_t value,

@@ -19,22 +19,48 @@ bool passthrough_read(const uint8_t *datagram, size_t size, uint64_t *number) {
          memcmp(datagram + size - 16, number, 8) == 0;
 }
 
+static passthrough_lane *other_of(kdp_lane *lane) {
+  return lane->index ? (passthrough_lane *)lane : NULL;
+}
+
+/* Whether this lane does not want the packet. */
+static bool hands_over(kdp_lane *lane, const kdp_packet *packet, const kdp_path *path, kdp_out *out) {
+  const passthrough *self = (passthrough *)lane->engine;
+  passthrough_lane *other = other_of(lane);
+  if (!other || self->hand_every == 0 || (other->sent + other->received + other->handed) % self->hand_every != 0)
+    return false;
+  if (out->action_count == out->action_capacity) return false;
+  other->handed++;
+  out->action[out->action_count++] = (kdp_action){.kind = KDP_ACTION_HANDOFF,
+                                                  .from_inside = !path,
+                                                  .wire_count = out->wire.count,
+                                                  .path = path ? *path : (kdp_path){0},
+                                                  .packet = *packet};
+  return true;
+}
+
 static uint32_t inside(kdp_lane *lane, kdp_batch *in, kdp_out *out, kdp_now now) {
   (void)now;
   passthrough *self = (passthrough *)lane->engine;
+  passthrough_lane *other = other_of(lane);
+  uint64_t *sent = other ? &other->sent : &self->sent, *damaged = other ? &other->damaged : &self->damaged;
   uint32_t taken = 0;
   while (taken < in->count && (self->take_most == 0 || taken < self->take_most)) {
     kdp_packet packet = in->packet[taken];
     if (self->path.remote.family == KDP_FAMILY_NONE || packet.head < PASSTHROUGH_HEAD ||
         packet.tail < PASSTHROUGH_TAIL) {
-      self->damaged++;
+      ++*damaged;
       kdp_pool_release(out->pool, packet.slot);
+      taken++;
+      continue;
+    }
+    if (hands_over(lane, &packet, NULL, out)) {
       taken++;
       continue;
     }
     uint16_t path = kdp_batch_path(&out->wire, &self->path);
     if (path == UINT16_MAX || kdp_batch_room(&out->wire) == 0) break;
-    if (self->action.kind && out->action_count < out->action_capacity) {
+    if (!other && self->action.kind && out->action_count < out->action_capacity) {
       self->action.wire_count = out->wire.count;
       out->action[out->action_count++] = self->action;
       self->action.kind = 0;
@@ -47,7 +73,7 @@ static uint32_t inside(kdp_lane *lane, kdp_batch *in, kdp_out *out, kdp_now now)
     packet.path = path;
     packet.flags = self->flags;
     packet.ecn = self->ecn;
-    passthrough_write(packet.data, size, self->sent++);
+    passthrough_write(packet.data, size, (uint64_t)lane->index << 56 | (*sent)++);
     (void)kdp_batch_push(&out->wire, &packet);
     taken++;
   }
@@ -57,22 +83,24 @@ static uint32_t inside(kdp_lane *lane, kdp_batch *in, kdp_out *out, kdp_now now)
 static uint32_t outside(kdp_lane *lane, kdp_batch *in, kdp_out *out, kdp_now now) {
   (void)now;
   passthrough *self = (passthrough *)lane->engine;
+  passthrough_lane *other = other_of(lane);
   uint32_t taken = 0;
   for (; taken < in->count && (self->take_most == 0 || taken < self->take_most); taken++) {
     kdp_packet packet = in->packet[taken];
     uint64_t number;
     if (!passthrough_read(packet.data, packet.size, &number)) {
-      self->damaged++;
+      ++*(other ? &other->damaged : &self->damaged);
       kdp_pool_release(out->pool, packet.slot);
       continue;
     }
+    if (hands_over(lane, &packet, &in->path[packet.path], out)) continue;
     if (kdp_batch_room(&out->inside) == 0) break;
-    if (self->learn) self->path = in->path[packet.path];
-    self->last_ecn = packet.ecn;
+    if (!other && self->learn) self->path = in->path[packet.path];
+    if (!other) self->last_ecn = packet.ecn;
     packet.data += PASSTHROUGH_HEAD;
     packet.head += PASSTHROUGH_HEAD;
     packet.size -= PASSTHROUGH_HEAD + PASSTHROUGH_TAIL;
-    self->received++;
+    ++*(other ? &other->received : &self->received);
     (void)kdp_batch_push(&out->inside, &packet);
   }
   return taken;
@@ -88,11 +116,13 @@ static kdp_room room(const kdp_engine *engine, const kdp_path *path) {
 }
 
 static kdp_lane *lane_of(kdp_engine *engine, uint32_t index) {
-  return index == 0 ? &((passthrough *)engine)->lane : NULL;
+  passthrough *self = (passthrough *)engine;
+  if (index == 0) return &self->lane;
+  return index < self->lanes ? &self->other[index - 1].lane : NULL;
 }
 
 static uint64_t deadline(const kdp_lane *lane) {
-  return ((const passthrough *)lane->engine)->deadline;
+  return lane->index ? KDP_NEVER : ((const passthrough *)lane->engine)->deadline;
 }
 
 static void tick(kdp_lane *lane, kdp_out *out, kdp_now now) {
@@ -123,7 +153,8 @@ static void link_down(kdp_lane *lane, kdp_link link, int error, kdp_out *out, kd
 
 static void quiescent(kdp_lane *lane, kdp_now now) {
   (void)now;
-  ((passthrough *)lane->engine)->quiescent++;
+  passthrough_lane *other = other_of(lane);
+  ++*(other ? &other->quiescent : &((passthrough *)lane->engine)->quiescent);
 }
 
 static bool next_event(kdp_engine *engine, kdp_event *event) {
@@ -164,5 +195,7 @@ void passthrough_init(passthrough *self) {
   memset(self, 0, sizeof *self);
   self->engine.ops = &ops;
   self->lane.engine = &self->engine;
+  for (uint32_t i = 0; i < PASSTHROUGH_LANES - 1; i++)
+    self->other[i].lane = (kdp_lane){.engine = &self->engine, .index = i + 1};
   self->deadline = KDP_NEVER;
 }

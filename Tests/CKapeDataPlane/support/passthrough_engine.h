@@ -5,7 +5,13 @@
 #define KDP_TEST_PASSTHROUGH_ENGINE_H
 #include "kdp/engine.h"
 
-enum { PASSTHROUGH_HEAD = 16, PASSTHROUGH_TAIL = 16 };
+enum { PASSTHROUGH_HEAD = 16, PASSTHROUGH_TAIL = 16, PASSTHROUGH_LANES = 4 };
+
+/* What lanes other than 0 count. */
+typedef struct passthrough_lane {
+  kdp_lane lane; /* first */
+  uint64_t sent, received, damaged, handed, quiescent;
+} passthrough_lane;
 
 typedef struct passthrough {
   kdp_engine engine; /* first */
@@ -23,6 +29,9 @@ typedef struct passthrough {
   kdp_action action; /* given once, before the next packet out, when its kind is not 0 */
   kdp_event event[16];
   uint32_t event_count;
+  uint32_t lanes;      /* 0: 1 */
+  uint32_t hand_every; /* lanes other than 0 hand one packet of so many over; 0: none */
+  passthrough_lane other[PASSTHROUGH_LANES - 1];
 } passthrough;
 
 /* Fills in `engine` and `lane`; the rest is the caller's to set. */

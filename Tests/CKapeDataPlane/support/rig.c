@@ -44,13 +44,19 @@ void rig_open(rig *r, bool ipv6, kdp_worker_config config) {
   r->ipv6 = ipv6;
   r->random.state = 42;
   passthrough_init(&r->engine);
-  int pair[2];
-  assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair), 0);
-  set_buffers(pair[0]);
-  set_buffers(pair[1]);
+  r->engine.lanes = config.threads;
+  r->queues = config.queues ? config.queues : 1;
   bool header = !(config.fallbacks & KDP_FALLBACK_NO_VNET_HEADER);
-  r->tun = (kdp_tun){.fd = pair[0], .vnet_header = header, .tso = header, .uso = header};
-  r->frames = pair[1];
+  for (uint32_t i = 0; i < r->queues; i++) {
+    int pair[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair), 0);
+    set_buffers(pair[0]);
+    set_buffers(pair[1]);
+    r->queue[i] = (kdp_tun){.fd = pair[0], .vnet_header = header, .tso = header, .uso = header};
+    r->ends[i] = pair[1];
+  }
+  r->tun = r->queue[0];
+  r->frames = r->ends[0];
   uint16_t port = bind_wire(r);
   kdp_address remote = {.family = ipv6 ? KDP_FAMILY_IPV6 : KDP_FAMILY_IPV4, .port = port};
   if (ipv6) {
@@ -60,7 +66,7 @@ void rig_open(rig *r, bool ipv6, kdp_worker_config config) {
   }
   r->engine.path.remote = remote;
   config.engine = &r->engine.engine;
-  config.tun = &r->tun;
+  config.tun = r->queue;
   kdp_host host = kdp_host_default();
   kdp_status status = kdp_worker_create(&config, &host, &r->worker);
   if (status != KDP_OK) fail_msg("worker: %s, %s", kdp_status_describe(status)->name, strerror(errno));
@@ -104,6 +110,10 @@ int rig_run_with_each_backend(const char *name, const struct CMUnitTest *tests, 
   return failed + _cmocka_run_group_tests(full_name, tests, count, set_state, NULL);
 }
 
+void rig_use_queue(rig *r, uint32_t queue) {
+  r->frames = r->ends[queue];
+}
+
 void rig_start(rig *r) {
   assert_int_equal(kdp_worker_start(r->worker), KDP_OK);
 }
@@ -112,8 +122,11 @@ kdp_status rig_close(rig *r) {
   kdp_worker_stop(r->worker);
   kdp_status status = kdp_worker_join(r->worker);
   kdp_worker_destroy(r->worker);
-  close(r->tun.fd);
-  if (r->frames >= 0) close(r->frames);
+  if (r->queues == 1) r->ends[0] = r->frames; /* a test may have closed it */
+  for (uint32_t i = 0; i < r->queues; i++) {
+    close(r->queue[i].fd);
+    if (r->ends[i] >= 0) close(r->ends[i]);
+  }
   close(r->wire);
   return status;
 }

@@ -10,11 +10,16 @@
 #include "support/passthrough_engine.h"
 #include "support/rng.h"
 
+enum { RIG_QUEUES = PASSTHROUGH_LANES };
+
 typedef struct rig {
   passthrough engine;
   kdp_worker *worker;
-  kdp_tun tun;
-  int frames;     /* the test's end of the TUN */
+  kdp_tun tun; /* its first queue */
+  int frames;  /* the test's end of the TUN; with several queues, of the one that the functions below are about */
+  kdp_tun queue[RIG_QUEUES];
+  int ends[RIG_QUEUES]; /* of each queue; ends[0] is `frames` at first */
+  uint32_t queues;
   int wire;       /* the test's UDP socket */
   bool ipv6;      /* underlay */
   bool connected; /* `wire` is connected to the worker */
@@ -22,9 +27,12 @@ typedef struct rig {
   rng random;
 } rig;
 
-/* `config` has what differs from the default; engine and tun are filled in. */
+/* `config` has what differs from the default; engine and tun are filled in, `config.queues` of them. The engine has as
+   many lanes as there are threads. */
 void rig_open(rig *r, bool ipv6, kdp_worker_config config);
 void rig_start(rig *r);
+/* From now on frames are written to and read from this queue. */
+void rig_use_queue(rig *r, uint32_t queue);
 
 /* Runs a group of tests with each backend, which `rig_backend` gives to them. Where the kernel has no io_uring for us,
    it says so and leaves it out. */

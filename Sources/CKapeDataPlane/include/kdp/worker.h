@@ -1,5 +1,6 @@
-/* kdp/worker.h: the I/O layer. A worker runs one lane of an engine between a TUN and UDP sockets, on one thread, both
-   directions, run to completion. Linux. This is the only part of the data plane that makes system calls. */
+/* kdp/worker.h: the I/O layer. A worker runs an engine between a TUN and UDP sockets: on one thread, both directions,
+   run to completion; or on several, each with a lane of its own. Linux. This is the only part of the data plane that
+   makes system calls. */
 #ifndef KDP_WORKER_H
 #define KDP_WORKER_H
 
@@ -32,6 +33,10 @@ enum kdp_fallback {
 /* Makes (or attaches to) the interface `name`; "" or a name with %d lets the kernel number it. On failure errno says
  * why. `mtu` 0 leaves it. */
 kdp_status kdp_tun_open(const char *name, uint32_t fallbacks, kdp_tun *tun) KDP_MUST_USE KDP_NONNULL;
+/* The same with several queues, each a kdp_tun: the kernel spreads flows over them, and keeps the order within a flow.
+   EINVAL when the interface is there and has one queue. */
+kdp_status kdp_tun_open_queues(const char *name, uint32_t fallbacks, uint32_t queues,
+                               kdp_tun *tun) KDP_MUST_USE KDP_NONNULL;
 /* Takes over a descriptor that is a TUN already (WG_TUN_FD, a provider's). */
 kdp_status kdp_tun_adopt(int fd, uint32_t fallbacks, kdp_tun *tun) KDP_MUST_USE KDP_NONNULL;
 void kdp_tun_close(kdp_tun *tun) KDP_NONNULL;
@@ -50,25 +55,34 @@ bool kdp_backend_available(kdp_backend backend);
 
 typedef struct kdp_worker kdp_worker;
 
+/* Threads: each runs one lane of the engine, from 0 on. Two shapes:
+   - as many queues as threads: each thread has its queue of the TUN and its own sockets, all on one port. What is to be
+     sent is spread by inner flow, what comes in by the peer's address and port.
+   - one queue and two threads: the first receives and opens, the second reads the TUN, seals and sends. Helps one peer,
+     too, whose packets all come in by one socket.
+   To its user a worker with several threads is one: every function below is about all of it. Commands and events are
+   those of lane 0. */
 typedef struct kdp_worker_config {
   kdp_engine *engine; /* stays the caller's; outlives the worker */
-  uint32_t lane;
-  const kdp_tun *tun; /* stays the caller's; its fd is used until the worker is destroyed */
+  uint32_t threads;   /* 0: 1 */
+  const kdp_tun *tun; /* `queues` of them; stay the caller's, their fds are used until the worker is destroyed */
+  uint32_t queues;    /* 0: 1 */
   kdp_backend backend;
   uint32_t fallbacks;   /* kdp_fallback: forced from the start */
-  uint32_t pool_slots;  /* 0: 48 */
+  uint32_t pool_slots;  /* of each thread; 0: 48 */
   uint16_t listen_port; /* 0: any; both families on the same port, as the kernel's WireGuard has it */
   uint32_t fwmark;      /* 0: none */
   bool no_ipv4, no_ipv6;
 } kdp_worker_config;
 
 /* Makes the sockets; nothing runs yet. Fails with SYSTEM (errno; EADDRINUSE for a port that is taken), INVALID_ARGUMENT
- * (no such lane) or NO_MEMORY. */
+ * (threads that the engine has no lanes for, or that do not go with the queues) or NO_MEMORY. */
 kdp_status kdp_worker_create(const kdp_worker_config *config, const kdp_host *host,
                              kdp_worker **worker) KDP_MUST_USE KDP_NONNULL;
-/* Runs on the calling thread until kdp_worker_stop. Returns OK, CLOSED when the TUN is gone, or SYSTEM. */
+/* Runs lane 0 on the calling thread, and the others on threads of their own, until kdp_worker_stop. Returns OK, CLOSED
+ * when the TUN is gone, or SYSTEM. */
 kdp_status kdp_worker_run(kdp_worker *worker) KDP_NONNULL;
-/* Runs on a thread of its own (256 KiB of stack). */
+/* Runs lane 0, too, on a thread of its own (256 KiB of stack). */
 kdp_status kdp_worker_start(kdp_worker *worker) KDP_MUST_USE KDP_NONNULL;
 /* Asks it to end; any thread, also a signal handler. */
 void kdp_worker_stop(kdp_worker *worker) KDP_NONNULL;
