@@ -14,9 +14,12 @@ struct CheckCommand: Command {
     exit status: 0 it is right; 1 it is not, or cannot be read
 
     """
+  static let syntax = CommandSyntax(operands: 1...1, takesStandardInput: true)
 
   static func run(_ arguments: [String]) async -> ExitCode {
-    guard arguments.count == 1, let path = arguments.first.map(ConfigurationPath.find) else { return usage() }
+    guard syntax.fault(in: arguments) == nil, let path = arguments.first.map(ConfigurationPath.find) else {
+      return usage(arguments)
+    }
     do {
       let content = try InputFile.read(path)
       switch content.withBytes({ bytes in ConfigurationKind.detect(bytes) }) {

@@ -19,13 +19,15 @@ protocol Command: Sendable {
   static var summary: String { get }
   /// The whole of `kape NAME --help`; fits a screen, which is 40 lines of 120 columns.
   static var help: String { get }
+  static var syntax: CommandSyntax { get }
   /// `arguments` come without the program's name and the verb.
   static func run(_ arguments: [String]) async -> ExitCode
 }
 
 extension Command {
   /// For a command line that makes no sense.
-  static func usage() -> ExitCode {
+  static func usage(_ arguments: [String]) -> ExitCode {
+    if let fault = syntax.fault(in: arguments) { Console.error("\(name): \(fault)") }
     let first = help.split(separator: "\n", maxSplits: 1).first ?? ""
     Console.write("\(first)\n'kape \(name) --help' says more.\n", to: STDERR_FILENO)
     return .usage

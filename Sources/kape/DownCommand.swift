@@ -14,9 +14,10 @@ struct DownCommand: Command {
     exit status: 0 done; 1 something failed (it is down all the same), or there is no such tunnel; 2 usage
 
     """
+  static let syntax = CommandSyntax(operands: 1...1)
 
   static func run(_ arguments: [String]) async -> ExitCode {
-    guard arguments.count == 1, let argument = arguments.first, !argument.hasPrefix("-") else { return usage() }
+    guard syntax.fault(in: arguments) == nil, let argument = arguments.first else { return usage(arguments) }
     let name: String
     do {
       name = try RunningTunnel.name(argument)

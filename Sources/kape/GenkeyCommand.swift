@@ -13,9 +13,10 @@ struct GenkeyCommand: Command {
         kape pubkey < private.key
 
     """
+  static let syntax = CommandSyntax()
 
   static func run(_ arguments: [String]) async -> ExitCode {
-    guard arguments.isEmpty else { return usage() }
+    guard arguments.isEmpty else { return usage(arguments) }
     SecretOutput.warnIfWorldAccessible()
     var output = SecretBuffer()
     output.append(base64: PrivateKey())

@@ -10,9 +10,10 @@ struct GenpskCommand: Command {
     as PresharedKey of each other's [Peer] section. Keep it secret.
 
     """
+  static let syntax = CommandSyntax()
 
   static func run(_ arguments: [String]) async -> ExitCode {
-    guard arguments.isEmpty else { return usage() }
+    guard arguments.isEmpty else { return usage(arguments) }
     SecretOutput.warnIfWorldAccessible()
     var output = SecretBuffer()
     output.append(base64: PresharedKey())

@@ -1,5 +1,6 @@
 import Dispatch
 import Glibc
+import KapeProtocols
 
 /// `kape VERB ARGUMENTS`; under the name `kape-wg` the verb is `wg`, because `wg-quick` calls one word.
 @main
@@ -43,7 +44,9 @@ struct Kape {
       return .done
     }
     guard let command = commands.first(where: { $0.name == verb }) else {
-      Console.error("unknown command '\(verb)'; 'kape --help' lists them")
+      let near = NearMatch.find(verb, among: commands.map { $0.name } + ["help", "version"])
+      Console.error(
+        "unknown command '\(verb)'; \(near.map { "did you mean '\($0)'? " } ?? "")'kape --help' lists them")
       return .usage
     }
     if arguments.contains("--help") || arguments.contains("-h") {

@@ -10,9 +10,10 @@ struct PubkeyCommand: Command {
     Reads a private key in base64 from standard input and writes its public key to standard output.
 
     """
+  static let syntax = CommandSyntax()
 
   static func run(_ arguments: [String]) async -> ExitCode {
-    guard arguments.isEmpty else { return usage() }
+    guard arguments.isEmpty else { return usage(arguments) }
     do {
       let input = try InputFile.read(descriptor: STDIN_FILENO, name: "standard input")
       let key = try input.withBytes { bytes throws(InputFile.Failure) in try privateKey(bytes) }

@@ -14,9 +14,10 @@ struct SelftestCommand: Command {
     sent, and says how fast one core does it. Needs no privilege and no interface. Exit status 1 when anything is wrong.
 
     """
+  static let syntax = CommandSyntax()
 
   static func run(_ arguments: [String]) async -> ExitCode {
-    guard arguments.isEmpty else { return usage() }
+    guard arguments.isEmpty else { return usage(arguments) }
     Console.write(Version.report(), to: STDOUT_FILENO)
     do throws(EngineStatus) {
       var pair = try EnginePair.make()

@@ -14,11 +14,12 @@ struct StatusCommand: Command {
     exit status: 0 done; 1 there is no such interface, or it does not answer; 2 usage; 3 no privilege
 
     """
+  static let syntax = CommandSyntax(options: ["--json"], operands: 0...1)
 
   static func run(_ arguments: [String]) async -> ExitCode {
+    guard syntax.fault(in: arguments) == nil else { return usage(arguments) }
     let isJSON = arguments.contains("--json")
     let rest = arguments.filter { $0 != "--json" }
-    guard rest.count <= 1, !rest.contains(where: { $0.hasPrefix("-") }) else { return usage() }
     var texts: [String] = []
     var code = ExitCode.done
     if let argument = rest.first {

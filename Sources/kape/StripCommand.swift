@@ -16,9 +16,12 @@ struct StripCommand: Command {
     exit status: 0 done; 1 the file cannot be read; 2 it is no WireGuard configuration, or not a right one
 
     """
+  static let syntax = CommandSyntax(operands: 1...1, takesStandardInput: true)
 
   static func run(_ arguments: [String]) async -> ExitCode {
-    guard arguments.count == 1, let path = arguments.first.map(ConfigurationPath.find) else { return usage() }
+    guard syntax.fault(in: arguments) == nil, let path = arguments.first.map(ConfigurationPath.find) else {
+      return usage(arguments)
+    }
     do {
       let content = try InputFile.read(path)
       let diagnostics = content.withBytes { bytes in WireGuardConfiguration.parse(bytes, file: path).diagnostics }

@@ -29,6 +29,8 @@ struct UpCommand: Command {
     4 the name is in use
 
     """
+  static let syntax = CommandSyntax(
+    options: ["-f", "--foreground"], optionsWithValue: ["--keylog"], operands: 1...1)
 
   struct Arguments: Equatable {
     var file = ""
@@ -54,7 +56,7 @@ struct UpCommand: Command {
   }
 
   static func run(_ arguments: [String]) async -> ExitCode {
-    guard let parsed = parse(arguments) else { return usage() }
+    guard let parsed = parse(arguments) else { return usage(arguments) }
     do throws(Refusal) {
       let request = try read(parsed)
       if parsed.isForeground || Background.isChild { return await serve(request) }

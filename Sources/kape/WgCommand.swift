@@ -31,6 +31,8 @@ struct WgCommand: Command {
     exit status: 0 done; 1 failed; 2 usage; 3 no privilege or no TUN; 4 the name is in use
 
     """
+  static let syntax = CommandSyntax(
+    options: ["-f", "--foreground", "--version"], optionsWithValue: ["--keylog"], operands: 1...1)
 
   struct Arguments: Equatable {
     var interface = ""
@@ -43,7 +45,7 @@ struct WgCommand: Command {
       Console.out(Version.line)
       return .done
     }
-    guard var parsed = parse(arguments) else { return usage() }
+    guard var parsed = parse(arguments) else { return usage(arguments) }
     if variable("WG_PROCESS_FOREGROUND") == "1" { parsed.isForeground = true }
     guard isInterfaceName(parsed.interface) else {
       return fail(

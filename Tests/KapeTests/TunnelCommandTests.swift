@@ -77,6 +77,28 @@ import Testing
     }
   }
 
+  @Test(arguments: [
+    (["up", "--foregruond", "a"], "up: unknown option '--foregruond'; did you mean '--foreground'?"),
+    (["up", "--keylog=x", "a"], "up: unknown option '--keylog=x'; did you mean '--keylog x'?"),
+    (["up", "--keylog"], "up: option '--keylog' needs a value"), (["up", "-x", "a"], "up: unknown option '-x'\n"),
+    (["up", "a", "b"], "up: unexpected argument 'b'"), (["up"], "up: an argument is missing"),
+    (["up", "-f", ""], "up: an argument is empty"), (["wg", "--foregound", "a"], "did you mean '--foreground'?"),
+    (["down", "-f", "a"], "down: unknown option '-f'\n"), (["down"], "down: an argument is missing"),
+    (["save", "--all", "a"], "save: unknown option '--all'"), (["status", "--jsno"], "did you mean '--json'?"),
+    (["status", "a", "b"], "status: unexpected argument 'b'"), (["check", "--hlep"], "did you mean '--help'?"),
+    (["check"], "check: an argument is missing"), (["strip", "a", "-"], "strip: unexpected argument '-'"),
+    (["genkey", "x"], "genkey: unexpected argument 'x'"), (["pubkey", "-k"], "pubkey: unknown option '-k'\n"),
+    (["genpsk", "-"], "genpsk: unknown option '-'"), (["selftest", "--verbose"], "unknown option '--verbose'\n"),
+    (["staus"], "unknown command 'staus'; did you mean 'status'?"),
+    (["frobnicate"], "unknown command 'frobnicate'; 'kape"),
+  ])
+  func whatIsWrongWithACommandLineIsNamed(_ arguments: [String], _ reason: String) throws {
+    let result = try Execution.kape(arguments)
+    #expect(result.status == 2)
+    #expect(result.errors.contains(reason), "\(result.errors)")
+    #expect(result.text == "")
+  }
+
   @Test func whatDoesNotRunIsSaid() throws {
     try inFolder { folder in
       for verb in ["down", "save", "status"] {

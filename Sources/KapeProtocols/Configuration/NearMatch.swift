@@ -1,7 +1,7 @@
 /// The nearest of a few names to a misspelt one, case aside.
-enum NearMatch {
+package enum NearMatch {
   /// nil when nothing is near: a third of the characters wrong, or more than 3.
-  static func find(_ word: String, among names: [String]) -> String? {
+  package static func find(_ word: String, among names: [String]) -> String? {
     let word = Array(word.lowercased().utf8)
     guard word.count <= 64 else { return nil }
     let limit = min(3, max(1, word.count / 3))
