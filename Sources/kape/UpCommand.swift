@@ -93,7 +93,7 @@ struct UpCommand: Command {
       throw Refusal(
         .usage, "\(file.path): a pipe can be read once, and the process in the background reads it too; give -f")
     }
-    let configuration = try parse(file)
+    let (configuration, lines) = try parse(file)
     guard let table = RoutingTables.resolve(configuration.interface.table) else {
       throw Refusal(
         .usage,
@@ -102,6 +102,7 @@ struct UpCommand: Command {
     do {
       var request = TunnelSession.Request(
         file: file, configuration: configuration, table: table, options: try TunnelOptions(environment: variable))
+      request.listenPortLine = lines["ListenPort"]
       if let path = arguments.keyLogPath {
         warn(
           "--keylog writes private, preshared and session keys to \(path): "
@@ -116,7 +117,9 @@ struct UpCommand: Command {
     }
   }
 
-  private static func parse(_ file: ConfigurationFile) throws(Refusal) -> WireGuardConfiguration {
+  private static func parse(
+    _ file: ConfigurationFile
+  ) throws(Refusal) -> (configuration: WireGuardConfiguration, lines: [String: Int]) {
     let content: SecretBuffer
     do {
       content = try InputFile.read(file.path)
@@ -140,7 +143,7 @@ struct UpCommand: Command {
     if stat(file.path, &information) == 0, information.st_mode & 0o007 != 0 {
       warn("\(file.path) can be read by everybody, and so can the private key; chmod 600 changes that")
     }
-    return configuration
+    return (configuration, parsed.lines)
   }
 
   /// Said once: by the process that the person started.

@@ -9,6 +9,8 @@ package actor TunnelSession {
     package var table: RoutePlan.Table
     package var options: TunnelOptions
     package var keyLog: KeyLog?
+    /// Where the file says ListenPort.
+    package var listenPortLine: Int?
 
     package init(
       file: ConfigurationFile, configuration: WireGuardConfiguration, table: RoutePlan.Table, options: TunnelOptions
@@ -196,7 +198,7 @@ package actor TunnelSession {
     for address in interface.addresses { try netlink.addAddress(address, to: index) }
     settings.addresses = interface.addresses
     // Before the link is up, so that a port that is taken is a failure here and not a line in a log.
-    _ = try await service.device.follow(up: true)
+    try await listen(service.device)
     settings.mtu = try chooseMTU(Array(endpoints.values), netlink)
     try netlink.setLink(index, up: true, mtu: settings.mtu)
     try Task.checkCancellation()
@@ -208,6 +210,19 @@ package actor TunnelSession {
     // Before anybody is told that it is up, so that who asks it something at once is heard.
     control = try ControlSocket(RunDirectory.socket(of: name))
     try journal.append(.up)
+  }
+
+  private func listen(_ device: WireGuardDevice) async throws {
+    do throws(TunnelError) {
+      _ = try await device.follow(up: true)
+    } catch {
+      guard error.code == EADDRINUSE, configuration.interface.listenPort != 0 else { throw error }
+      let diagnostic = Diagnostic(
+        .error, file: request.file.path, line: request.listenPortLine, key: "ListenPort",
+        reason: "UDP port \(configuration.interface.listenPort) is in use by another program or interface",
+        remedy: "give another, or leave the line out for any that is free ('ss -lunp' tells who has it)")
+      throw Failure.failed(diagnostic.description)
+    }
   }
 
   private func makeInterface() async throws -> WireGuardService {

@@ -56,6 +56,9 @@ public struct ParsedConfiguration<Configuration: Sendable>: Sendable {
   public let configuration: Configuration?
   /// In the order of lines.
   public let diagnostics: [Diagnostic]
+  /// The line of each key that counts once and is not one of many sections', as the key is spelt in manuals: for what
+  /// turns out only when the configuration is used.
+  public let lines: [String: Int]
 
   /// The configuration, or everything that is wrong with it.
   public func get() throws(ConfigurationError) -> Configuration {

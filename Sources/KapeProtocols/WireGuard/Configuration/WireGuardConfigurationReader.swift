@@ -63,7 +63,8 @@ struct WireGuardConfigurationReader {
     warnAboutTheWhole(peers)
     return ParsedConfiguration(
       configuration: diagnostics.hasErrors ? nil : WireGuardConfiguration(interface: interface, peers: peers),
-      diagnostics: diagnostics.all)
+      diagnostics: diagnostics.all,
+      lines: Dictionary(uniqueKeysWithValues: interfaceLines.map { ($0.key.rawValue, $0.value) }))
   }
 
   private mutating func take(
