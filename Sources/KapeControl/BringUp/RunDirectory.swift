@@ -87,6 +87,23 @@ package final class RunDirectory: Sendable {
     return process(in: file)
   }
 
+  /// For choices that tunnels which start at the same moment have to make one after the other: holds them up until it is
+  /// given to `end`. -1: another has kept it for two seconds; go on without.
+  package static func takeTurn() -> Int32 {
+    let folder = open(base, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    for _ in 0..<100 where folder >= 0 {
+      if retrying({ flock(folder, LOCK_EX | LOCK_NB) }) != nil { return folder }
+      guard errno == EWOULDBLOCK else { break }
+      usleep(20_000)
+    }
+    if folder >= 0 { close(folder) }
+    return -1
+  }
+
+  package static func end(_ turn: Int32) {
+    if turn >= 0 { close(turn) }
+  }
+
   /// Names that there is state of, held or left behind.
   package static func names() -> [String] {
     Files.names(in: base).filter { ConfigurationFile.isInterfaceName($0) && Files.exists(journal(of: $0)) }

@@ -114,8 +114,13 @@ extension TunnelSession {
       }
     }
     guard !plan.fullTunnels.isEmpty else { return }
-    let table = try mark != 0 ? mark : freeTable(netlink)
-    if mark == 0 {
+    let table: UInt32
+    if mark != 0 {
+      table = mark
+      try addDefaultRoutes(plan.fullTunnels, table, netlink)
+    } else {
+      // Nothing leads into the table before there are rules.
+      table = try claimTable(plan.fullTunnels, netlink)
       var change = WireGuardInterfaceChange()
       change.firewallMark = table
       try await service?.device.apply(change)
@@ -127,23 +132,52 @@ extension TunnelSession {
     settings.fullTunnels = plan.fullTunnels
   }
 
-  private func freeTable(_ netlink: borrowing Netlink) throws(NetlinkError) -> UInt32 {
+  /// A table that had no routes, and has this tunnel's default routes now. Others may look for one at the same moment:
+  /// tunnels of ours wait for each other, and where another program's route is there first (EEXIST), another table is
+  /// found.
+  private func claimTable(
+    _ families: [IPAddress.Family], _ netlink: borrowing Netlink
+  ) throws(NetlinkError) -> UInt32 {
+    let turn = RunDirectory.takeTurn()
+    defer { RunDirectory.end(turn) }
     var table = RoutePlan.firstTable
     while true {
       var isTaken = try netlink.hasRoutes(.ipv4, table: table)
       if !isTaken { isTaken = try netlink.hasRoutes(.ipv6, table: table) }
-      if !isTaken { return table }
+      if !isTaken {
+        do throws(NetlinkError) {
+          try addDefaultRoutes(families, table, netlink)
+          return table
+        } catch {
+          guard error.code == EEXIST else { throw error }
+        }
+      }
       table += 1
     }
+  }
+
+  /// All of them, or none.
+  private func addDefaultRoutes(
+    _ families: [IPAddress.Family], _ table: UInt32, _ netlink: borrowing Netlink
+  ) throws(NetlinkError) {
+    var added: [Route] = []
+    do throws(NetlinkError) {
+      for family in families {
+        guard let everything = IPPrefix(family == .ipv4 ? .anyIPv4 : .anyIPv6, length: 0) else { continue }
+        let route = Route(everything, table: table, interface: index)
+        try netlink.addRoute(route)
+        added.append(route)
+      }
+    } catch {
+      for route in added { try? netlink.deleteRoute(route) }
+      throw error
+    }
+    settings.routes += added
   }
 
   private func setFullTunnel(
     _ family: IPAddress.Family, _ table: UInt32, _ addresses: [IPAddress], _ netlink: borrowing Netlink
   ) throws {
-    guard let everything = IPPrefix(family == .ipv4 ? .anyIPv4 : .anyIPv6, length: 0) else { return }
-    let route = Route(everything, table: table, interface: index)
-    try netlink.addRoute(route)
-    settings.routes.append(route)
     for var rule in PolicyRule.fullTunnel(family, table: table) {
       rule.priority = PolicyRule.nextPriority(before: try netlink.rules(family))
       try journal.append(.rule(rule))
