@@ -4,7 +4,8 @@
 uapi.py SOCKET ask < REQUEST      sends a request as it is and prints the answer, up to its blank line or the end
 uapi.py SOCKET holder             prints the process that listens
 uapi.py SOCKET partial            sends half of a transaction and stays
-uapi.py SOCKET deaf               asks for everything and does not read
+uapi.py SOCKET deaf [COUNT]       asks for everything and does not read, as so many clients
+uapi.py SOCKET idle COUNT         so many clients that say nothing
 uapi.py SOCKET refusals KEY       sends requests that are to be refused; prints a line each: NUMBER ERRNO REQUEST
 uapi.py SOCKET split < REQUEST    as ask, one byte at a time
 uapi.py SOCKET compare OTHER SEED COUNT   applies the same random transactions to both; they must agree after each
@@ -194,8 +195,13 @@ def main():
         client.sendall(b"set=1\nprivate_key=00")
         time.sleep(3600)
     elif what == "deaf":
-        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        client.sendall(b"get=1\n\n")
+        others = [connect(path) for _ in range(int(sys.argv[3]) - 1)] if len(sys.argv) > 3 else []
+        for each in [client] + others:
+            each.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            each.sendall(b"get=1\n\n")
+        time.sleep(3600)
+    elif what == "idle":
+        others = [connect(path) for _ in range(int(sys.argv[3]) - 1)]
         time.sleep(3600)
     else:
         sys.exit(__doc__)

@@ -6,9 +6,13 @@ import Synchronization
 
 /// Serves WireGuard's configuration protocol to several clients at once. One that is slow holds up nobody but itself.
 package final class ConfigurationServer: Sendable {
-  /// Most clients at once. More wait to be accepted; for them, who has been idle for `idleTime` has to go.
+  /// Clients at once that nobody has to go for. Above it, for each that comes the one goes that has kept us waiting
+  /// longest, be it for a request or with an answer that it does not take.
   static let clientLimit = 64
-  static let idleTime: UInt64 = 5_000_000_000
+  /// It goes only after this, so that a busy machine's clients have the time to do what they came for.
+  static let grace: UInt64 = 1_000_000_000
+  /// Most clients at once, all in all; more wait to be accepted until one may go.
+  static let clientMaximum = 256
   /// A client that does not take its answer, or does not end what it began, is left after that time.
   static let patience = Duration.seconds(30)
   /// Most bytes of one transaction that is not complete: about 300,000 peers.
@@ -65,9 +69,8 @@ package final class ConfigurationServer: Sendable {
     var input = SecretBuffer(capacity: 16_384)
     while true {
       input.removeAll()
-      let count = try await receive(client, within: reader.isInsideRequest ? Self.patience : nil, &input)
+      let count = try await receive(id, client, within: reader.isInsideRequest ? Self.patience : nil, &input)
       if count == 0 { return }
-      clients.withLock { $0.setBusy(id, true) }
       pending += count
       input.withBytes { reader.append($0) }
       var wasLarge = false
@@ -75,11 +78,11 @@ package final class ConfigurationServer: Sendable {
         wasLarge = wasLarge || pending > Self.largeTransaction
         pending = 0
         switch request {
-        case .get: try await answerGet(client)
-        case .set(let change): try await answerSet(client, change)
+        case .get: try await answerGet(id, client)
+        case .set(let change): try await answerSet(id, client, change)
         case .refused(let error):
           log.error("configuration_refused", ["errno": String(error.code)])
-          try await send(client, error)
+          try await send(id, client, error)
         case .unknownOperation:
           log.error("configuration_unknown_operation")
           return
@@ -89,27 +92,26 @@ package final class ConfigurationServer: Sendable {
       if wasLarge { malloc_trim(0) }
       if reader.isClosed { return }
       guard pending <= Self.transactionLimit else {
-        try await send(client, .noMemory)
+        try await send(id, client, .noMemory)
         return
       }
-      if !reader.isInsideRequest { clients.withLock { $0.setBusy(id, false) } }
     }
   }
 
-  private func answerSet(_ client: Int32, _ change: WireGuardInterfaceChange) async throws {
+  private func answerSet(_ id: Int, _ client: Int32, _ change: WireGuardInterfaceChange) async throws {
     do throws(TunnelError) {
       try await device.apply(change)
       log.verbose("configured", ["peers": String(change.peers.count)])
     } catch {
       log.error("configuration_failed", ["error": error.description, "errno": String(error.code)])
-      try await send(client, WireGuardUAPIError(errno: error.code))
+      try await send(id, client, WireGuardUAPIError(errno: error.code))
       return
     }
-    try await send(client, .none)
+    try await send(id, client, .none)
   }
 
   /// Sends while it asks: an answer never exists as a whole.
-  private func answerGet(_ client: Int32) async throws {
+  private func answerGet(_ id: Int, _ client: Int32) async throws {
     var buffer = SecretBuffer(capacity: 32_768)
     do {
       WireGuardUAPIResponse.append(try await device.interface(), to: &buffer)
@@ -122,23 +124,23 @@ package final class ConfigurationServer: Sendable {
             WireGuardUAPIResponse.append(peer, to: &buffer)
           }
         }
-        try await flush(client, &buffer)
+        try await flush(id, client, &buffer)
       }
       WireGuardUAPIResponse.append(.none, to: &buffer)
     } catch let error as TunnelError {
       WireGuardUAPIResponse.append(WireGuardUAPIError(errno: error.code), to: &buffer)
     }
-    try await flush(client, &buffer)
+    try await flush(id, client, &buffer)
   }
 
-  private func send(_ client: Int32, _ error: WireGuardUAPIError) async throws {
+  private func send(_ id: Int, _ client: Int32, _ error: WireGuardUAPIError) async throws {
     var buffer = SecretBuffer(capacity: 64)
     WireGuardUAPIResponse.append(error, to: &buffer)
-    try await flush(client, &buffer)
+    try await flush(id, client, &buffer)
   }
 
   /// Sends all that is in the buffer and empties it.
-  private func flush(_ client: Int32, _ buffer: inout SecretBuffer) async throws {
+  private func flush(_ id: Int, _ client: Int32, _ buffer: inout SecretBuffer) async throws {
     var sent = 0
     while sent < buffer.count {
       let result = buffer.withBytes { bytes in
@@ -149,7 +151,9 @@ package final class ConfigurationServer: Sendable {
       if let result {
         sent += result
       } else if errno == EAGAIN {
+        clients.withLock { $0.keepsUsWaiting(id, true) }
         try await reactor.writable(client, within: Self.patience)
+        clients.withLock { $0.keepsUsWaiting(id, false) }
       } else {
         throw SystemError("send")
       }
@@ -158,7 +162,9 @@ package final class ConfigurationServer: Sendable {
   }
 
   /// Appends what there is; 0: the client has ended.
-  private func receive(_ client: Int32, within deadline: Duration?, _ buffer: inout SecretBuffer) async throws -> Int {
+  private func receive(
+    _ id: Int, _ client: Int32, within deadline: Duration?, _ buffer: inout SecretBuffer
+  ) async throws -> Int {
     while true {
       var failure: Int32 = 0
       let count = buffer.append(capacity: 16_384) { room in
@@ -168,7 +174,9 @@ package final class ConfigurationServer: Sendable {
       }
       if failure == 0 { return count }
       guard failure == EAGAIN else { throw SystemError("recv", code: failure) }
+      clients.withLock { $0.keepsUsWaiting(id, true) }
       try await reactor.readable(client, within: deadline)
+      clients.withLock { $0.keepsUsWaiting(id, false) }
     }
   }
 }
@@ -177,31 +185,37 @@ package final class ConfigurationServer: Sendable {
 private struct ClientTable {
   private struct Client {
     var descriptor: Int32
-    var isBusy: Bool
-    var since: UInt64
+    /// nil: we are at work for it, or it has been told to go.
+    var keepsUsWaitingSince: UInt64?
   }
 
   private var clients: [Int: Client] = [:]
   private var nextIdentifier = 0
 
-  /// Whether there is room for one more; where there is none, ends the one that has been idle longest.
-  func makeRoom() -> Bool {
+  /// Whether there is room for one more. When there are many, the one goes that has kept us waiting longest.
+  mutating func makeRoom() -> Bool {
     if clients.count < ConfigurationServer.clientLimit { return true }
     let now = monotonicNow()
-    let idle = clients.values.filter { !$0.isBusy && now - $0.since >= ConfigurationServer.idleTime }
-    if let oldest = idle.min(by: { $0.since < $1.since }) { shutdown(oldest.descriptor, Int32(SHUT_RDWR)) }
-    return false
+    var longest: (id: Int, since: UInt64)?
+    for (id, client) in clients {
+      guard let since = client.keepsUsWaitingSince, since < longest?.since ?? .max else { continue }
+      longest = (id, since)
+    }
+    if let longest, now - longest.since >= ConfigurationServer.grace, let client = clients[longest.id] {
+      shutdown(client.descriptor, Int32(SHUT_RDWR))
+      clients[longest.id]?.keepsUsWaitingSince = nil
+    }
+    return clients.count < ConfigurationServer.clientMaximum
   }
 
   mutating func add(_ descriptor: Int32) -> Int {
     nextIdentifier += 1
-    clients[nextIdentifier] = Client(descriptor: descriptor, isBusy: false, since: monotonicNow())
+    clients[nextIdentifier] = Client(descriptor: descriptor)
     return nextIdentifier
   }
 
-  mutating func setBusy(_ id: Int, _ isBusy: Bool) {
-    clients[id]?.isBusy = isBusy
-    clients[id]?.since = monotonicNow()
+  mutating func keepsUsWaiting(_ id: Int, _ doesSo: Bool) {
+    clients[id]?.keepsUsWaitingSince = doesSo ? monotonicNow() : nil
   }
 
   mutating func remove(_ id: Int) { clients[id] = nil }
