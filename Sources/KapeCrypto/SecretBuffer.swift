@@ -66,14 +66,16 @@ public struct SecretBuffer: ~Copyable, Sendable {
     append(String(value))
   }
 
-  public mutating func append(base64 key: PrivateKey) { append(base64: key.storage) }
-  public mutating func append(base64 key: PresharedKey) { append(base64: key.storage) }
+  public mutating func append(base64 key: SecretKey<some SecretKeyUse>) {
+    key.withUnsafeBytes { bytes in KeyText.withBase64(bytes) { append($0) } }
+  }
   public mutating func append(base64 key: PublicKey) {
     key.withUnsafeBytes { bytes in KeyText.withBase64(bytes) { append($0) } }
   }
 
-  public mutating func append(hex key: PrivateKey) { append(hex: key.storage) }
-  public mutating func append(hex key: PresharedKey) { append(hex: key.storage) }
+  public mutating func append(hex key: SecretKey<some SecretKeyUse>) {
+    key.withUnsafeBytes { bytes in KeyText.withHex(bytes) { append($0) } }
+  }
   public mutating func append(hex key: PublicKey) {
     key.withUnsafeBytes { bytes in KeyText.withHex(bytes) { append($0) } }
   }
@@ -94,14 +96,6 @@ public struct SecretBuffer: ~Copyable, Sendable {
     _ body: (RawSpan) throws(Failure) -> Result
   ) throws(Failure) -> Result {
     try body(UnsafeRawBufferPointer(rebasing: storage.bytes[..<count]).bytes)
-  }
-
-  private mutating func append(base64 key: SecretStorage) {
-    key.withUnsafeBytes { bytes in KeyText.withBase64(bytes) { append($0) } }
-  }
-
-  private mutating func append(hex key: SecretStorage) {
-    key.withUnsafeBytes { bytes in KeyText.withHex(bytes) { append($0) } }
   }
 
   private mutating func append(copying bytes: UnsafeRawBufferPointer) {
