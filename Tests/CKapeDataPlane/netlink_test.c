@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 #include <errno.h>
+#include <linux/if.h>
 #include <linux/rtnetlink.h>
 
 #include "io/netlink_message.h"
@@ -64,6 +65,39 @@ static void a_route_is_read_as_it_was_written(void **state) {
   assert_int_equal(record.route.destination.length, 24);
   assert_memory_equal(record.route.destination.bytes, ((uint8_t[]){10, 1, 2, 0}), 4);
   assert_memory_equal(record.route.gateway.bytes, ((uint8_t[]){192, 0, 2, 1}), 4);
+}
+
+static kdp_netlink_record link_record(uint16_t type, uint8_t family, unsigned flags) {
+  uint8_t bytes[256];
+  kdp_netlink_builder builder = kdp_netlink_builder_make(bytes, sizeof bytes);
+  struct ifinfomsg header = {.ifi_family = family, .ifi_index = 5, .ifi_flags = flags};
+  kdp_netlink_begin(&builder, type, 0, 0, &header, sizeof header);
+  kdp_netlink_put_text(&builder, IFLA_IFNAME, "kwg0");
+  kdp_netlink_put_u32(&builder, IFLA_MTU, 9000);
+  kdp_netlink_end(&builder);
+  kdp_netlink_record record;
+  assert_int_equal(kdp_netlink_decode(bytes, builder.size, &record), builder.size);
+  return record;
+}
+
+static void a_link_is_read_as_it_was_written(void **state) {
+  (void)state;
+  kdp_netlink_record record = link_record(RTM_NEWLINK, AF_UNSPEC, IFF_UP);
+  assert_int_equal(record.kind, KDP_NETLINK_LINK);
+  assert_false(record.gone);
+  assert_int_equal(record.link.index, 5);
+  assert_int_equal(record.link.mtu, 9000);
+  assert_true(record.link.up);
+  assert_string_equal(record.link.name, "kwg0");
+  record = link_record(RTM_DELLINK, AF_UNSPEC, 0);
+  assert_int_equal(record.kind, KDP_NETLINK_LINK);
+  assert_true(record.gone);
+  assert_false(record.link.up);
+}
+
+static void a_port_that_leaves_a_bridge_is_no_link_that_is_gone(void **state) {
+  (void)state;
+  assert_int_equal(link_record(RTM_DELLINK, AF_BRIDGE, 0).kind, KDP_NETLINK_OTHER);
 }
 
 static void a_message_cut_anywhere_is_not_read_past_its_end(void **state) {
@@ -355,6 +389,8 @@ static void guard_rules_come_and_go_as_one(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_route_is_read_as_it_was_written),
+      cmocka_unit_test(a_link_is_read_as_it_was_written),
+      cmocka_unit_test(a_port_that_leaves_a_bridge_is_no_link_that_is_gone),
       cmocka_unit_test(a_message_cut_anywhere_is_not_read_past_its_end),
       cmocka_unit_test(any_bytes_are_survived),
       cmocka_unit_test(what_does_not_fit_is_said_and_not_written),

@@ -43,6 +43,8 @@ static bool decode_link(const uint8_t *payload, size_t size, kdp_netlink_link *l
   kdp_netlink_attributes attributes, inner;
   kdp_netlink_attribute attribute, info;
   if (!attributes_after(payload, size, &header, sizeof header, &attributes)) return false;
+  /* A bridge tells of a port that leaves it in the words for an interface that is gone, with its family. */
+  if (header.ifi_family != AF_UNSPEC) return false;
   link->index = (uint32_t)header.ifi_index;
   link->up = (header.ifi_flags & IFF_UP) != 0;
   link->running = (header.ifi_flags & (IFF_RUNNING | IFF_LOWER_UP)) == (IFF_RUNNING | IFF_LOWER_UP);

@@ -79,7 +79,7 @@ package final class TunInterface: Sendable {
 
   /// A monitor for the interface in the network namespace where it is now: a WireGuard interface may be made in one
   /// namespace and moved to another, while its sockets stay. Entering a foreign namespace needs CAP_SYS_ADMIN.
-  package func monitor() throws(SystemError) -> LinkMonitor {
+  package func monitor() throws -> LinkMonitor {
     let namespace = clinux_ioctl(descriptor, UInt(CLINUX_TUNGETDEVNETNS), nil)
     guard namespace >= 0 else {
       let error = SystemError("ioctl(TUNGETDEVNETNS)")
@@ -96,7 +96,7 @@ package final class TunInterface: Sendable {
     let outcome = Outcome()
     // The thread ends with the foreign namespace; the netlink socket stays in it.
     try onOwnThread {
-      do throws(SystemError) {
+      do {
         guard setns(raw, Int32(CLINUX_CLONE_NEWNET)) == 0 else { throw SystemError("setns") }
         guard let index = self.currentIndex() else { throw SystemError("if_nametoindex") }
         outcome.result = .success(try LinkMonitor(index: index))
@@ -126,7 +126,7 @@ private func isOwnNamespace(_ descriptor: Int32) -> Bool {
 
 /// Written by one thread that is joined before it is read.
 private final class Outcome: @unchecked Sendable {
-  var result: Result<LinkMonitor, SystemError> = .failure(SystemError("setns", code: EPERM))
+  var result: Result<LinkMonitor, any Error> = .failure(SystemError("setns", code: EPERM))
 }
 
 /// `struct ifreq` as TUNGETIFF and SIOCSIFMTU use it.

@@ -188,7 +188,7 @@ package final class WireGuardService: Sendable {
       case .failure(let error):
         guard device.tun.isAttached else { return .interfaceGone }
         // In a namespace that we may not enter: look at it now and then.
-        log.error("link_not_followed", ["error": error.description])
+        log.error("link_not_followed", ["error": "\(error)"])
         return try await pollLink()
       }
       guard device.tun.isAttached else { return .interfaceGone }
@@ -196,19 +196,19 @@ package final class WireGuardService: Sendable {
     }
   }
 
-  private func monitor() -> Result<LinkMonitor, SystemError> {
-    do throws(SystemError) { return .success(try device.tun.monitor()) } catch { return .failure(error) }
-  }
+  private func monitor() -> Result<LinkMonitor, any Error> { Result { try device.tun.monitor() } }
 
   /// Until the interface is gone from where the monitor looks.
   private func follow(_ monitor: LinkMonitor) async throws {
+    var changes = [try monitor.present()]
     while true {
-      for change in try await monitor.next(reactor) {
+      for change in changes {
         switch change {
         case .state(let state): await follow(state)
         case .gone: return
         }
       }
+      changes = try await monitor.next(reactor)
     }
   }
 
