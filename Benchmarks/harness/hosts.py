@@ -30,11 +30,11 @@ class Hosts:
             subprocess.run(["ip", "netns", "del", name], stderr=subprocess.DEVNULL)
         self.folder.cleanup()
 
-    def start(self, host, *command, env=None, stdout=None):
+    def start(self, host, *command, env=None, stdout=None, stdin=subprocess.DEVNULL):
         """Starts a process inside a host; its output goes to a file in the folder."""
         log = open(os.path.join(self.folder.name, f"log{len(self.processes)}.{time.monotonic_ns()}"), "w+b")
         process = subprocess.Popen(
-            ["ip", "netns", "exec", host, *command], stdin=subprocess.DEVNULL, stdout=stdout or log, stderr=log, env={**os.environ, **(env or {})}
+            ["ip", "netns", "exec", host, *command], stdin=stdin, stdout=stdout or log, stderr=log, env={**os.environ, **(env or {})}
         )
         process.log = log.name
         self.processes.append(process)
@@ -89,3 +89,26 @@ def memory_of(pid):
             if key in ("RssAnon", "RssShmem", "VmRSS", "VmHWM"):
                 values[key] = int(value.split()[0]) * 1024
     return {"owned": values["RssAnon"] + values["RssShmem"], "resident": values["VmRSS"], "peak": values["VmHWM"]}
+
+
+def cpu_of(pid):
+    """User and system time of a process so far, all its threads, in seconds."""
+    with open(f"/proc/{pid}/stat") as stat:
+        fields = stat.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def wait_of(pid):
+    """How long the threads of a process that are there now have stood ready in line for a processor so far, in seconds."""
+    waited = 0
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        try:
+            with open(f"/proc/{pid}/task/{thread}/schedstat") as stat:
+                waited += int(stat.read().split()[1])
+        except FileNotFoundError:
+            pass  # it has ended, or this kernel does not say
+    return waited / 1e9
+
+
+def interface_counter(host, interface, name):
+    return int(inside(host, "cat", f"/sys/class/net/{interface}/statistics/{name}"))

@@ -1,10 +1,11 @@
-/* pps recv ADDRESS PORT SECONDS | pps send ADDRESS PORT SECONDS SIZE RATE
+/* pps recv ADDRESS PORT SECONDS | pps send ADDRESS PORT SECONDS SIZE RATE [ADDRESSES]
    Small datagrams: `send` offers RATE a second (0: as many as it can) of SIZE bytes; `recv` counts those that arrive,
-   from the first on, for SECONDS. One JSON line each. Sending goes in plain datagrams, one skb each, as an
-   application's would. */
+   from the first on until 300 ms without one, SECONDS at most. One JSON line each. Sending goes in plain datagrams, one
+   skb each, as an application's would; with ADDRESSES they go in turn to that many, from ADDRESS upwards. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,9 +28,9 @@ static void prepare(struct mmsghdr *message, struct iovec *vector, char (*bytes)
 }
 
 int main(int count, char **argument) {
-  int sending = count == 7 && strcmp(argument[1], "send") == 0;
+  int sending = (count == 7 || count == 8) && strcmp(argument[1], "send") == 0;
   if (!sending && !(count == 5 && strcmp(argument[1], "recv") == 0)) {
-    fprintf(stderr, "usage: pps recv ADDRESS PORT SECONDS | pps send ADDRESS PORT SECONDS SIZE RATE\n");
+    fprintf(stderr, "usage: pps recv ADDRESS PORT SECONDS | pps send ADDRESS PORT SECONDS SIZE RATE [ADDRESSES]\n");
     return 2;
   }
   static char bytes[BATCH][MAX_SIZE];
@@ -45,13 +46,22 @@ int main(int count, char **argument) {
   if (sending) {
     size_t size = (size_t)atoi(argument[5]);
     double rate = atof(argument[6]);
-    if (size > MAX_SIZE || connect(s, (void *)&address, sizeof address) != 0) return 1;
+    uint32_t addresses = count == 8 ? (uint32_t)atoi(argument[7]) : 1, first = ntohl(address.sin_addr.s_addr);
+    static struct sockaddr_in destination[BATCH];
+    if (size > MAX_SIZE || addresses < 1) return 1;
+    if (addresses == 1 && connect(s, (void *)&address, sizeof address) != 0) return 1;
     prepare(message, vector, bytes, size);
     double begin = seconds_now();
     for (double now = begin; now - begin < duration; now = seconds_now()) {
       if (rate > 0 && (double)total > rate * (now - begin)) {
         nanosleep(&(struct timespec){0, 50000}, NULL);
         continue;
+      }
+      for (uint32_t i = 0; addresses > 1 && i < BATCH; i++) {
+        destination[i] = address;
+        destination[i].sin_addr.s_addr = htonl(first + (uint32_t)((uint64_t)total + i) % addresses);
+        message[i].msg_hdr.msg_name = &destination[i];
+        message[i].msg_hdr.msg_namelen = sizeof destination[i];
       }
       int sent = sendmmsg(s, message, rate > 0 ? 16 : BATCH, 0);
       if (sent > 0) total += sent;
@@ -64,14 +74,13 @@ int main(int count, char **argument) {
   if (bind(s, (void *)&address, sizeof address) != 0) return 1;
   prepare(message, vector, bytes, MAX_SIZE);
   int got = recvmmsg(s, message, 1, MSG_WAITFORONE, NULL);
-  double begin = seconds_now();
-  patience = (struct timeval){0, 200000};
+  double begin = seconds_now(), last = begin;
+  patience = (struct timeval){0, 300000};
   setsockopt(s, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-  if (got > 0) total += got;
-  while (got >= 0 && seconds_now() - begin < duration) {
-    int more = recvmmsg(s, message, BATCH, MSG_WAITFORONE, NULL);
-    if (more > 0) total += more;
+  for (; got > 0 && last - begin < duration; got = recvmmsg(s, message, BATCH, MSG_WAITFORONE, NULL)) {
+    total += got;
+    last = seconds_now();
   }
-  printf("{\"received\": %ld, \"seconds\": %.3f}\n", total, seconds_now() - begin);
+  printf("{\"received\": %ld, \"seconds\": %.3f}\n", total, last - begin);
   return 0;
 }

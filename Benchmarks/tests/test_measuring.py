@@ -1,0 +1,39 @@
+import os
+import tempfile
+import unittest
+
+from harness import core, hosts, iperf, tunnel
+
+
+class Iperf(unittest.TestCase):
+    def test_what_arrived(self):
+        report = {"end": {"sum_received": {"bytes": 1000, "seconds": 2.0}}}
+        self.assertEqual(iperf.received(report), (1000, 2.0))
+
+    def test_lost_datagrams_did_not_arrive(self):
+        report = {"end": {"sum": {"packets": 100, "lost_packets": 25, "seconds": 3.0}}}
+        self.assertEqual(iperf.received(report, 1300), (75 * 1300, 3.0))
+
+
+class Processes(unittest.TestCase):
+    def test_processor_time_of_each_end_for_a_gigabyte(self):
+        self.assertEqual(tunnel.per_gigabyte([1.0, 2.0], [3.0, 5.0], 2e9), [1.0, 1.5])
+        self.assertEqual(tunnel.per_gigabyte([None, 2.0], [None, 5.0], 1e9), [None, 3.0])
+
+    def test_our_own_figures_can_be_read(self):
+        memory = hosts.memory_of(os.getpid())
+        self.assertTrue(0 < memory["owned"] <= memory["resident"] <= memory["peak"])
+        before = hosts.cpu_of(os.getpid())
+        while hosts.cpu_of(os.getpid()) == before:
+            pass
+        self.assertGreaterEqual(hosts.wait_of(os.getpid()), 0)
+
+
+class Callgrind(unittest.TestCase):
+    def test_what_a_callee_costs_is_counted_once_where_it_lies(self):
+        lines = ["events: Ir", "ob=(2) /lib/libcrypto.so.3", "fn=(2) b", "0 900", "cob=(1) /x/core", "cfn=(3) c", "calls=1 0", "11 7",
+                 "ob=(1)", "fn=(1) a", "10 100", "calls=1 0", "11 900", "+1 5", "fn=(3) c", "* 7", "totals: 1012"]
+        with tempfile.NamedTemporaryFile("w", suffix=".out") as file:
+            file.write("\n".join(lines) + "\n")
+            file.flush()
+            self.assertEqual(core.own_and_all(file.name, "/elsewhere/core"), (112, 1012))
