@@ -110,14 +110,15 @@ static void when_a_session_is_wiped_no_worker_has_its_keys(void **state) {
   assert_int_equal(node_send_to(b, a, 100, now), KDP_OK);
   node_exchange(a, b, now);
   kdp_wg_session_keys keys = node_peer_of(a, b)->current->keys;
-  assert_true(count_key(a->device->worker, keys.send) > 0 && count_key(a->device->worker, keys.receive) > 0);
+  assert_true(count_key(a->device->lane[0].worker, keys.send) > 0 &&
+              count_key(a->device->lane[0].worker, keys.receive) > 0);
   (void)node_run(a, now, now.boot + 600 * KDP_SECOND); /* nobody answers */
   (void)node_run(b, now, now.boot + 600 * KDP_SECOND);
   assert_null(node_peer_of(a, b)->current);
-  assert_int_equal(count_key(a->device->worker, keys.send), 0);
-  assert_int_equal(count_key(b->device->worker, keys.send), 0);
-  assert_int_equal(count_key(a->device->worker, keys.receive), 0);
-  assert_int_equal(count_key(b->device->worker, keys.receive), 0);
+  assert_int_equal(count_key(a->device->lane[0].worker, keys.send), 0);
+  assert_int_equal(count_key(b->device->lane[0].worker, keys.send), 0);
+  assert_int_equal(count_key(a->device->lane[0].worker, keys.receive), 0);
+  assert_int_equal(count_key(b->device->lane[0].worker, keys.receive), 0);
   node_free(a);
   node_free(b);
 }

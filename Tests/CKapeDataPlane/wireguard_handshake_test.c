@@ -305,7 +305,7 @@ static void under_load_a_sender_must_show_that_it_receives(void **state) {
   node *a, *b;
   kdp_now now = with_initiation(&a, &b);
   make_load(b, now);
-  uint64_t handshakes_before = b->device->statistics.handshakes;
+  uint64_t handshakes_before = b->device->lane[0].statistics.handshakes;
   assert_int_equal(node_pass(a, 0, b, now), KDP_COOKIE_SENT);
   assert_int_equal(b->sent_count, 1);
   assert_int_equal(b->sent[0].size, 64);
@@ -322,7 +322,7 @@ static void under_load_a_sender_must_show_that_it_receives(void **state) {
   /* The response, too, is under the rules of load at a. */
   make_load(a, now);
   assert_int_equal(node_pass(b, b->sent_count - 1, a, now), KDP_COOKIE_SENT);
-  assert_int_equal(b->device->statistics.handshakes, handshakes_before);
+  assert_int_equal(b->device->lane[0].statistics.handshakes, handshakes_before);
   free_both(a, b);
 }
 
@@ -488,7 +488,7 @@ static void the_endpoint_follows_the_last_authenticated_packet_only(void **state
   assert_true(kdp_address_equal(&b->sent[0].path.remote, &second.remote));
   assert_int_equal(b->sent[0].path.ifindex, 5);
   assert_int_equal(b->sent[0].path.local.bytes[3], 77);
-  assert_int_equal(b->device->statistics.roams, 1);
+  assert_int_equal(b->device->lane[0].statistics.roams, 1);
   /* A replayed packet from the old place: no move. */
   assert_int_equal(node_receive(b, a->sent[0].bytes, a->sent[0].size, &first, now), KDP_REPLAYED);
   assert_true(kdp_address_equal(&at_b->path.remote, &second.remote));

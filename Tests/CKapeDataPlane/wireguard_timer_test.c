@@ -352,8 +352,8 @@ static void a_persistent_keepalive_makes_and_renews_a_session_by_itself(void **s
   assert_int_equal(node_count_sent(a, KDP_WG_INITIATION, NULL), 1);
   node_exchange(a, b, now);
   (void)node_run_both(a, b, now, now.boot + SECONDS(600));
-  assert_int_equal(a->device->statistics.handshake_tries, a->device->statistics.handshakes);
-  assert_in_range(a->device->statistics.handshakes, 4, 6);
+  assert_int_equal(a->device->lane[0].statistics.handshake_tries, a->device->lane[0].statistics.handshakes);
+  assert_in_range(a->device->lane[0].statistics.handshakes, 4, 6);
   free_both(a, b);
 }
 
@@ -374,8 +374,8 @@ static void two_ends_with_keepalives_do_not_disturb_each_other(void **state) {
     assert_int_equal(node_set_keepalive(b, a, 25, now), KDP_OK);
     node_exchange(a, b, now);
     (void)node_run_both(a, b, now, start.boot + SECONDS(600));
-    assert_in_range(a->device->statistics.handshake_tries, 1, 6);
-    assert_true(b->device->statistics.handshake_tries <= 6);
+    assert_in_range(a->device->lane[0].statistics.handshake_tries, 1, 6);
+    assert_true(b->device->lane[0].statistics.handshake_tries <= 6);
     assert_int_equal(node_count_events(a, KDP_EVENT_DISCONNECTED, NULL), 0);
     assert_int_equal(node_count_events(b, KDP_EVENT_DISCONNECTED, NULL), 0);
     assert_int_equal(node_counted(a, KDP_UNKNOWN_SESSION) + node_counted(b, KDP_UNKNOWN_SESSION), 0);

@@ -102,7 +102,7 @@ static void padding_is_zero(void **state) {
                       .tag = sealed->data + sealed->size - 16,
                       .size = sealed->size - 32};
   memcpy(job.nonce + 4, sealed->data + 8, 8);
-  assert_int_equal(a->device->aead->open(a->device->worker, &job, 1), 1);
+  assert_int_equal(a->device->aead->open(a->device->lane[0].worker, &job, 1), 1);
   assert_memory_equal(sealed->data + 16, packet, 29);
   assert_memory_equal(sealed->data + 16 + 29, "\0\0\0", 3);
   node_tick(a, now);
@@ -572,7 +572,7 @@ static void what_is_no_ip_packet_goes_nowhere(void **state) {
   kdp_aead_job job = {
       .key = pair->keys.send, .source = carved.data, .destination = carved.data, .tag = carved.data + 48, .size = 48};
   kdp_store_le64(job.nonce + 4, pair->send_counter++);
-  a->device->aead->seal(a->device->worker, &job, 1);
+  a->device->aead->seal(a->device->lane[0].worker, &job, 1);
   kdp_path path = node_path(b, a);
   assert_int_equal(node_receive(b, carved.data - 16, 80, &path, now), KDP_NOT_IP);
   kdp_pool_release(a->pool, carved.slot);

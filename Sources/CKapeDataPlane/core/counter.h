@@ -17,11 +17,11 @@ static inline void kdp_traffic_add(kdp_traffic *traffic, uint64_t packets, uint6
 
 static_assert(sizeof(kdp_statistics) % sizeof(uint64_t) == 0, "statistics are counters and nothing else");
 
-/* Each counter as it is at some moment of the call. */
-static inline void kdp_statistics_copy(const kdp_statistics *from, kdp_statistics *to) {
+/* Adds each counter as it is at some moment of the call. */
+static inline void kdp_statistics_add(const kdp_statistics *from, kdp_statistics *to) {
   const uint64_t *source = (const uint64_t *)(const void *)from;
   uint64_t *destination = (uint64_t *)(void *)to;
   for (size_t i = 0; i < sizeof *from / sizeof *source; i++)
-    destination[i] = __atomic_load_n(&source[i], __ATOMIC_RELAXED);
+    destination[i] += __atomic_load_n(&source[i], __ATOMIC_RELAXED);
 }
 #endif

@@ -1,6 +1,7 @@
 /* The replay window of RFC 6479: a ring of 64-bit words, of a size chosen by its user. One for all protocols.
    A window of `words` words accepts counters down to (words - 1) * 64 behind the newest. Check before authentication
-   (cheap refusal), commit after it: a forged packet moves nothing. */
+   (cheap refusal), commit after it: a forged packet moves nothing. Commits are for one thread at a time; a check may
+   run beside one, and what it lets through that has been seen meanwhile the commit refuses. */
 #ifndef KDP_NET_REPLAY_WINDOW_H
 #define KDP_NET_REPLAY_WINDOW_H
 #include "kdp/base.h"

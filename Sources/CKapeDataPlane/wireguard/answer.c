@@ -25,7 +25,7 @@ static void answer(kdp_wg_device *device, kdp_icmp_kind kind, uint16_t mtu, cons
     kdp_pool_release(out->pool, reply.slot);
     return;
   }
-  kdp_traffic_add(&device->statistics.inside_out, 1, reply.size);
+  kdp_traffic_add(&device->lane[0].statistics.inside_out, 1, reply.size);
   kdp_batch_push(&out->inside, &reply);
 }
 

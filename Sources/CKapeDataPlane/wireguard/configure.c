@@ -147,6 +147,7 @@ static void undo_walk(apply_state *state) {
 static kdp_status reserve(apply_state *state) {
   kdp_wg_device *device = state->device;
   /* A peer that is removed gives back what it has only when its turn comes. */
+  kdp_wg_change_begin(device);
   uint32_t peers = state->present_most > device->peers.count ? state->present_most : device->peers.count;
   kdp_status status = kdp_trie_reserve(device->trie, state->prefixes);
   if (status == KDP_OK) status = kdp_wg_heap_reserve(&device->heap, peers, &device->host);
@@ -154,6 +155,7 @@ static kdp_status reserve(apply_state *state) {
     status = kdp_wg_index_reserve(&device->indices, peers * (KDP_WG_KEY_PAIRS_PER_PEER + 1), &device->host);
   if (status == KDP_OK)
     status = kdp_wg_key_store_reserve(&device->keys, peers * KDP_WG_KEY_PAIRS_PER_PEER, &device->host);
+  kdp_wg_change_end(device);
   return status;
 }
 
@@ -310,7 +312,10 @@ kdp_status kdp_wireguard_apply(kdp_engine *engine, const kdp_wireguard_change *c
   if (status == KDP_OK) {
     now = kdp_wg_clamp(device, now);
     kdp_wg_call_begin(device, out, now);
+    /* As one: a prefix or a peer that stays is not missed by a packet in between. */
+    kdp_wg_change_begin(device);
     carry_out(&state, now);
+    kdp_wg_change_end(device);
     kdp_wg_call_end(device, out, now);
   }
   kdp_wipe(&state.identity, sizeof state.identity);

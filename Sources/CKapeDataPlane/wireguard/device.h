@@ -1,5 +1,10 @@
-/* The engine behind kdp/wireguard.h: a device with its peers. One lane; its functions are spread over the files named
-   at each group below. */
+/* The engine behind kdp/wireguard.h: a device with its peers. Its functions are spread over the files named at each
+   group below.
+
+   Lanes: what is of the device belongs to lane 0, which changes what other lanes read (tries, indices, sessions, paths)
+   behind the gate; what a lane needs for itself is in its kdp_wg_lane. Functions that take the device are lane 0's,
+   those that take a kdp_wg_lane any lane's. Other lanes than 0 seal and open with sessions that are up, and hand
+   everything else over. */
 #ifndef KDP_WIREGUARD_DEVICE_H
 #define KDP_WIREGUARD_DEVICE_H
 
@@ -12,10 +17,11 @@
 /* Packets that go through the AEAD together. */
 typedef struct kdp_wg_group_entry {
   kdp_packet packet;
-  kdp_wg_key_pair *pair; /* receiving only */
+  kdp_wg_key_pair *pair;
+  /* Receiving only. */
   kdp_wg_peer *peer;
   uint64_t counter;
-  uint32_t input; /* receiving: number in the batch handed in */
+  uint32_t input; /* number in the batch handed in */
 } kdp_wg_group_entry;
 
 typedef struct kdp_wg_group {
@@ -28,14 +34,34 @@ typedef struct kdp_wg_work_list {
   kdp_wg_peer *first, *last;
 } kdp_wg_work_list;
 
+/* Where in out->wire.path the path of a peer is. */
+typedef struct kdp_wg_path_place {
+  const kdp_wg_peer *peer;
+  uint64_t call; /* in which it was put there */
+  uint16_t index;
+} kdp_wg_path_place;
+
+typedef struct kdp_wg_lane {
+  _Alignas(KDP_CACHE_LINE) kdp_lane base;
+  kdp_aead_worker *worker;
+  uint64_t call;                            /* number of the call on the lane that is running */
+  bool wake;                                /* not lane 0: it has something to tell lane 0, which was not told yet */
+  kdp_wg_path_place place[KDP_BATCH_PATHS]; /* not lane 0, which has this in the peer; by the peer's number */
+  kdp_statistics statistics;
+  kdp_wg_group group; /* memory is left untouched until it is used */
+} kdp_wg_lane;
+
 typedef struct kdp_wg_device {
   kdp_engine engine;
-  kdp_lane lane;
+  kdp_wg_lane *lane; /* limits.lanes of them */
+  void *lane_memory; /* what the host gave for them and the gate's doors */
+  kdp_lane_gate gate;
+  kdp_wg_notes_list noted;
+  uint64_t newest_birth; /* of all key pairs; changed behind the gate */
   kdp_host host;
   kdp_limits limits; /* defaults filled in */
-  kdp_aead_worker *worker;
   const kdp_aead *aead;
-  uint16_t inside_mtu;
+  uint16_t inside_mtu; /* any lane reads it */
   bool fixed_port;
   bool down; /* the link was taken down: nothing is begun until it is up again */
 
@@ -48,9 +74,7 @@ typedef struct kdp_wg_device {
   kdp_wg_heap heap;
   kdp_wg_staging staging;
   kdp_wg_work_list work[2]; /* by kdp_wg_work: initiations, flushes */
-  kdp_statistics statistics;
 
-  uint64_t call;            /* number of the call on the lane that is running */
   uint32_t budget;          /* handshake messages that this call may still work on */
   bool out_blocked;         /* work was left over because `out` was full or the budget spent */
   uint64_t pool_retry;      /* work was left over because no slot was free: when to try again; 0: no */
@@ -72,7 +96,6 @@ typedef struct kdp_wg_device {
 
   /* From here on memory is left untouched until it is used. */
   kdp_event_queue events;
-  kdp_wg_group group;
   kdp_wg_ratelimit ratelimit;
 } kdp_wg_device;
 
@@ -82,9 +105,37 @@ static inline kdp_wg_device *kdp_wg_device_of(kdp_engine *engine) {
 static inline kdp_wg_device *kdp_wg_device_of_lane(kdp_lane *lane) {
   return kdp_wg_device_of(lane->engine);
 }
+static inline kdp_wg_lane *kdp_wg_lane_of(kdp_lane *lane) {
+  return (kdp_wg_lane *)(void *)lane;
+}
+static inline bool kdp_wg_is_lane_0(const kdp_wg_lane *lane) {
+  return lane->base.index == 0;
+}
+/* More than one thread may be at work. */
+static inline bool kdp_wg_is_shared(const kdp_wg_device *device) {
+  return device->gate.lanes > 1;
+}
 
+static inline void kdp_wg_lane_count(kdp_wg_lane *lane, kdp_status status, uint64_t packets) {
+  if (packets > 0) kdp_counter_add(&lane->statistics.status[status], packets);
+}
 static inline void kdp_wg_count(kdp_wg_device *device, kdp_status status, uint64_t packets) {
-  if (packets > 0) kdp_counter_add(&device->statistics.status[status], packets);
+  kdp_wg_lane_count(&device->lane[0], status, packets);
+}
+/* To a count of bytes of a peer. */
+static inline void kdp_wg_add_bytes(const kdp_wg_device *device, uint64_t *counter, uint64_t bytes) {
+  if (kdp_wg_is_shared(device))
+    __atomic_fetch_add(counter, bytes, __ATOMIC_RELAXED);
+  else
+    *counter += bytes;
+}
+
+/* Round every change of what other lanes read. */
+static inline void kdp_wg_change_begin(kdp_wg_device *device) {
+  kdp_lane_change_begin(&device->gate);
+}
+static inline void kdp_wg_change_end(kdp_wg_device *device) {
+  kdp_lane_change_end(&device->gate);
 }
 
 /* Cuts a packet to `size` bytes, which is not more than it has. */
@@ -99,7 +150,10 @@ static inline void kdp_wg_trim(kdp_packet *packet, uint32_t size) {
 /* For calls that do not come through kdp_engine_...: boot time does not go back. Time 0 is taken as 1, since 0 stands
    for "never yet" in a peer. */
 kdp_now kdp_wg_clamp(kdp_wg_device *device, kdp_now now);
-/* New number, new budget, and all timers that are due. */
+/* Calls on any lane that carry data: what is due on lane 0, the gate on others. Returns the time that counts. */
+kdp_now kdp_wg_begin(kdp_wg_lane *lane, kdp_out *out, kdp_now now);
+void kdp_wg_end(kdp_wg_lane *lane, kdp_out *out, kdp_now now);
+/* New number, new budget, what other lanes have noted, and all timers that are due. */
 void kdp_wg_call_begin(kdp_wg_device *device, kdp_out *out, kdp_now now);
 void kdp_wg_call_end(kdp_wg_device *device, kdp_out *out, kdp_now now);
 kdp_event *kdp_wg_event(kdp_event *event, kdp_event_kind kind, const kdp_wg_peer *peer, kdp_now now);
@@ -109,7 +163,14 @@ void kdp_wg_tell_simple(kdp_wg_device *device, kdp_event_kind kind, const kdp_wg
                         uint64_t value, kdp_now now);
 bool kdp_wg_push_action(kdp_out *out, kdp_action_kind kind, const kdp_wg_peer *peer);
 /* Index of the peer's path in this call's out->wire; false: no more paths fit. */
-bool kdp_wg_path_index(kdp_wg_device *device, kdp_wg_peer *peer, kdp_out *out, uint16_t *index);
+bool kdp_wg_path_index(kdp_wg_lane *lane, kdp_wg_peer *peer, kdp_out *out, uint16_t *index);
+/* Not lane 0: gives the packet to it, whole; `path` is where it came from, NULL: from the inside. HANDED_OVER, or
+   HANDOVER_FULL: the slot is still the caller's. */
+kdp_status kdp_wg_hand_over(kdp_packet *packet, const kdp_path *path, kdp_out *out);
+/* Not lane 0: what it has to tell lane 0 goes out as soon as there is room for it. */
+void kdp_wg_wake_lane_0(kdp_wg_lane *lane, kdp_out *out);
+/* Our side of the peer's path is not trusted any more: the kernel chooses it anew. */
+void kdp_wg_clear_source(kdp_wg_device *device, kdp_wg_peer *peer);
 
 /* ---- session.c: key pairs of a peer ---- */
 
@@ -142,6 +203,27 @@ static inline bool kdp_wg_attempt_runs(const kdp_wg_peer *peer) {
 void kdp_wg_timers_retransmit_after(kdp_wg_device *device, kdp_wg_peer *peer, uint64_t boot);
 void kdp_wg_timers_handshake_complete(kdp_wg_device *device, kdp_wg_peer *peer);
 void kdp_wg_timers_session_derived(kdp_wg_device *device, kdp_wg_peer *peer, uint64_t boot);
+/* Of a packet on another lane, at `boot`. */
+void kdp_wg_timers_traversed(kdp_wg_device *device, kdp_wg_peer *peer, uint64_t boot);
+/* The timers that start with data are as peer->notes have it. */
+void kdp_wg_timers_follow_notes(kdp_wg_device *device, kdp_wg_peer *peer);
+
+/* ---- notes.c: what other lanes tell lane 0 of a peer ---- */
+
+/* Not lane 0, at the end of a run of packets. */
+void kdp_wg_note_sent(kdp_wg_lane *lane, kdp_wg_peer *peer, bool data, uint64_t boot);
+void kdp_wg_note_received(kdp_wg_lane *lane, kdp_wg_peer *peer, bool data, uint64_t boot);
+static inline bool kdp_wg_notes_wait(const kdp_wg_device *device) {
+  return atomic_load_explicit(&device->noted.attention, memory_order_relaxed) != 0;
+}
+/* Looks at the peers on the list. */
+void kdp_wg_notes_collect(kdp_wg_device *device, kdp_out *out, kdp_now now);
+/* Does what the notes of one peer bring about. */
+void kdp_wg_notes_look(kdp_wg_device *device, kdp_wg_peer *peer, kdp_out *out, kdp_now now);
+/* KDP_WG_TIMER_NOTES has run. */
+void kdp_wg_notes_look_again(kdp_wg_device *device, kdp_wg_peer *peer, kdp_out *out, kdp_now now);
+/* The peer ends or begins anew; behind the gate, and it has no session. */
+void kdp_wg_notes_forget(kdp_wg_device *device, kdp_wg_peer *peer);
 
 /* ---- work.c: what peers wait for ---- */
 
@@ -172,10 +254,16 @@ uint32_t kdp_wg_inside(kdp_lane *lane, kdp_batch *in, kdp_out *out, kdp_now now)
 /* Seals what is staged for the peer, or an empty packet when one is owed. OK, AGAIN (no session: a handshake is under
    way), OUT_FULL or POOL_EMPTY. */
 kdp_status kdp_wg_flush(kdp_wg_device *device, kdp_wg_peer *peer, kdp_out *out, kdp_now now);
+/* Section 6.2: a session that has sealed much, or that we began and that is old, is renewed by sending at `boot`. */
+bool kdp_wg_renew_on_sending(const kdp_wg_key_pair *pair, uint64_t boot);
+/* Data goes to the peer: asks for its path's MTU when that is not known. */
+void kdp_wg_ask_path_mtu(kdp_wg_device *device, kdp_wg_peer *peer, kdp_out *out, uint64_t boot);
 
 /* ---- open.c: from the wire ---- */
 
 uint32_t kdp_wg_outside(kdp_lane *lane, kdp_batch *in, kdp_out *out, kdp_now now);
+/* Section 6.2: the initiator renews an old session before it ends when it only receives, at `boot`. */
+bool kdp_wg_renew_on_receiving(const kdp_wg_key_pair *current, uint64_t boot);
 
 /* ---- answer.c: ICMP errors to the inside ---- */
 

@@ -49,13 +49,13 @@ static void give_up_at_once(kdp_wg_device *device, kdp_wg_peer *peer, kdp_status
 
 static void initiation_sent(kdp_wg_device *device, kdp_wg_peer *peer, kdp_now now) {
   peer->handshake_sent = now.boot;
-  peer->sent_bytes += sizeof(kdp_wg_initiation);
+  kdp_wg_add_bytes(device, &peer->sent_bytes, sizeof(kdp_wg_initiation));
   memmove(peer->initiated + 1, peer->initiated, sizeof peer->initiated - sizeof peer->initiated[0]);
   peer->initiated[0] = now.boot;
   peer->attempts++;
   peer->unanswered++;
-  kdp_counter_add(&device->statistics.handshake_tries, 1);
-  kdp_traffic_add(&device->statistics.wire_out, 1, sizeof(kdp_wg_initiation));
+  kdp_counter_add(&device->lane[0].statistics.handshake_tries, 1);
+  kdp_traffic_add(&device->lane[0].statistics.wire_out, 1, sizeof(kdp_wg_initiation));
   kdp_wg_timers_any_sent(device, peer, now.boot);
   kdp_wg_timers_retransmit_after(device, peer, now.boot);
   kdp_event event;
@@ -76,7 +76,8 @@ kdp_status kdp_wg_send_initiation(kdp_wg_device *device, kdp_wg_peer *peer, kdp_
   }
   kdp_packet packet;
   uint16_t path_index;
-  if (kdp_batch_room(&out->wire) == 0 || !kdp_wg_path_index(device, peer, out, &path_index)) return KDP_OUT_FULL;
+  if (kdp_batch_room(&out->wire) == 0 || !kdp_wg_path_index(&device->lane[0], peer, out, &path_index))
+    return KDP_OUT_FULL;
   if (!kdp_pool_take_packet(out->pool, KDP_WIREGUARD_HEAD, sizeof(kdp_wg_initiation), KDP_WIREGUARD_TAIL, &packet))
     return KDP_POOL_EMPTY;
   device->budget--;
@@ -93,7 +94,9 @@ kdp_status kdp_wg_send_initiation(kdp_wg_device *device, kdp_wg_peer *peer, kdp_
   }
   if (status == KDP_OK) {
     peer->handshake_active = true;
+    kdp_wg_change_begin(device);
     peer->handshake_index = kdp_wg_index_take(&device->indices, KDP_WG_INDEX_HANDSHAKE, peer, &device->host);
+    kdp_wg_change_end(device);
     kdp_store_le32(message->sender, peer->handshake_index);
     kdp_wg_macs_write(&peer->cookie, packet.data, sizeof *message, now.boot);
     kdp_wg_keylog(device, peer, ephemeral_private);
@@ -155,7 +158,7 @@ static void send_cookie(kdp_wg_device *device, const kdp_packet *packet, const k
                              &reply);
   memcpy(packet->data, &reply, sizeof reply);
   answer(packet, sizeof reply, kdp_batch_path(&out->wire, path), out);
-  kdp_traffic_add(&device->statistics.wire_out, 1, sizeof reply);
+  kdp_traffic_add(&device->lane[0].statistics.wire_out, 1, sizeof reply);
 }
 
 /* ---- In: authenticated ---- */
@@ -164,9 +167,11 @@ void kdp_wg_authenticated(kdp_wg_device *device, kdp_wg_peer *peer, const kdp_pa
   if (!kdp_path_equal(path, &peer->path)) {
     bool known = kdp_wg_peer_has_endpoint(peer);
     bool moved = !kdp_address_equal(&path->remote, &peer->path.remote);
+    kdp_wg_change_begin(device);
     kdp_wg_peer_set_path(peer, path);
+    kdp_wg_change_end(device);
     if (moved) {
-      if (known) kdp_counter_add(&device->statistics.roams, 1);
+      if (known) kdp_counter_add(&device->lane[0].statistics.roams, 1);
       kdp_event event;
       kdp_wg_event(&event, KDP_EVENT_ENDPOINT_CHANGED, peer, now);
       event.address = path->remote;
@@ -179,8 +184,8 @@ void kdp_wg_authenticated(kdp_wg_device *device, kdp_wg_peer *peer, const kdp_pa
 }
 
 static void count_received(kdp_wg_device *device, kdp_wg_peer *peer, uint32_t size) {
-  peer->received_bytes += size;
-  kdp_traffic_add(&device->statistics.wire_in, 1, size);
+  kdp_wg_add_bytes(device, &peer->received_bytes, size);
+  kdp_traffic_add(&device->lane[0].statistics.wire_in, 1, size);
 }
 
 /* Who sent an initiation, and whether it is new. */
@@ -207,11 +212,11 @@ static void send_response(kdp_wg_device *device, kdp_wg_peer *peer, const kdp_pa
   uint16_t path_index = 0;
   memcpy(packet->data, response, sizeof *response);
   /* There is room for a path: the caller saw to it. */
-  (void)kdp_wg_path_index(device, peer, out, &path_index);
+  (void)kdp_wg_path_index(&device->lane[0], peer, out, &path_index);
   answer(packet, sizeof *response, path_index, out);
   peer->handshake_sent = now.boot;
-  peer->sent_bytes += sizeof *response;
-  kdp_traffic_add(&device->statistics.wire_out, 1, sizeof *response);
+  kdp_wg_add_bytes(device, &peer->sent_bytes, sizeof *response);
+  kdp_traffic_add(&device->lane[0].statistics.wire_out, 1, sizeof *response);
   kdp_wg_timers_any_sent(device, peer, now.boot);
 }
 
@@ -228,13 +233,15 @@ static kdp_status answer_initiation(kdp_wg_device *device, kdp_wg_peer *peer, co
   kdp_status status = kdp_wg_response_create(reception, peer->preshared_key, ephemeral_private, &response, &keys);
   if (status == KDP_OK) {
     count_received(device, peer, packet->size);
-    kdp_wg_authenticated(device, peer, path, now);
     kdp_wg_keylog(device, peer, ephemeral_private);
+    kdp_wg_change_begin(device);
+    kdp_wg_authenticated(device, peer, path, now);
     uint32_t local_index = kdp_wg_index_take(&device->indices, KDP_WG_INDEX_HANDSHAKE, peer, &device->host);
+    kdp_wg_session_add(device, peer, &keys, false, local_index, remote_index, now);
+    kdp_wg_change_end(device);
     kdp_store_le32(response.sender, local_index);
     kdp_store_le32(response.receiver, remote_index);
     kdp_wg_macs_write(&peer->cookie, (uint8_t *)&response, sizeof response, now.boot);
-    kdp_wg_session_add(device, peer, &keys, false, local_index, remote_index, now);
     send_response(device, peer, packet, &response, out, now);
   }
   kdp_wipe(ephemeral_private, sizeof ephemeral_private);
@@ -269,8 +276,10 @@ static kdp_status take_response(kdp_wg_device *device, const kdp_packet *packet,
   if (status == KDP_OK) {
     peer->handshake_active = false;
     count_received(device, peer, packet->size);
+    kdp_wg_change_begin(device);
     kdp_wg_authenticated(device, peer, path, now);
     kdp_wg_session_add(device, peer, &keys, true, local_index, kdp_load_le32(message->sender), now);
+    kdp_wg_change_end(device);
     /* The responder waits for a packet before it sends: whatever is staged, or else an empty one, at once. */
     kdp_wg_owe_keepalive(device, peer);
   }

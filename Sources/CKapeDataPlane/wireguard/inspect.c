@@ -13,7 +13,7 @@ void kdp_wireguard_device(const kdp_engine *engine, kdp_wireguard_device_info *i
   *info = (kdp_wireguard_device_info){
       .has_private_key = device->identity.present,
       .peer_count = device->peers.count,
-      .under_load = kdp_wg_under_load(device, device->lane.newest_boot),
+      .under_load = kdp_wg_under_load(device, device->lane[0].base.newest_boot),
   };
   memcpy(info->private_key, device->identity.private_key, KDP_KEY_SIZE);
   memcpy(info->public_key, device->identity.public_key, KDP_KEY_SIZE);
@@ -26,11 +26,11 @@ static void describe(const kdp_wg_device *device, const kdp_wg_peer *peer, kdp_w
       .keepalive_seconds = (uint16_t)(peer->keepalive_interval / KDP_SECOND),
       .prefix_count = peer->prefixes.count,
       .handshake_wall = peer->handshake_wall,
-      .received_bytes = peer->received_bytes,
-      .sent_bytes = peer->sent_bytes,
-      .inside_received_bytes = peer->inside_received_bytes,
-      .inside_sent_bytes = peer->inside_sent_bytes,
-      .has_session = kdp_wg_key_pair_can_send(peer->current, device->lane.newest_boot),
+      .received_bytes = __atomic_load_n(&peer->received_bytes, __ATOMIC_RELAXED),
+      .sent_bytes = __atomic_load_n(&peer->sent_bytes, __ATOMIC_RELAXED),
+      .inside_received_bytes = __atomic_load_n(&peer->inside_received_bytes, __ATOMIC_RELAXED),
+      .inside_sent_bytes = __atomic_load_n(&peer->inside_sent_bytes, __ATOMIC_RELAXED),
+      .has_session = kdp_wg_key_pair_can_send(peer->current, device->lane[0].base.newest_boot),
   };
   memcpy(info->public_key, peer->public_key, KDP_KEY_SIZE);
   memcpy(info->preshared_key, peer->preshared_key, KDP_KEY_SIZE);

@@ -20,30 +20,36 @@ typedef struct source_cache {
   const kdp_wg_peer *peer;
 } source_cache;
 
-/* Section 6.2: the initiator renews an old session before it ends when it only receives. */
-static void renew_if_old(kdp_wg_device *device, kdp_wg_peer *peer, uint64_t boot) {
-  const kdp_wg_key_pair *current = peer->current;
-  if (!current || !current->initiator || boot - current->birth < KDP_WG_REKEY_ON_RECEIVE_TIME ||
-      !kdp_wg_key_pair_can_send(current, boot))
-    return;
-  kdp_wg_want_handshake(device, peer, boot);
+bool kdp_wg_renew_on_receiving(const kdp_wg_key_pair *current, uint64_t boot) {
+  return current && current->initiator && boot - current->birth >= KDP_WG_REKEY_ON_RECEIVE_TIME &&
+         kdp_wg_key_pair_can_send(current, boot);
 }
 
-static void begin_run(kdp_wg_device *device, open_run *run, const kdp_wg_group_entry *entry, const kdp_batch *in,
+static void renew_if_old(kdp_wg_device *device, kdp_wg_peer *peer, uint64_t boot) {
+  if (kdp_wg_renew_on_receiving(peer->current, boot)) kdp_wg_want_handshake(device, peer, boot);
+}
+
+static void begin_run(kdp_wg_lane *lane, open_run *run, const kdp_wg_group_entry *entry, const kdp_batch *in,
                       kdp_now now) {
+  kdp_wg_device *device = kdp_wg_device_of_lane(&lane->base);
   *run = (open_run){.pair = entry->pair, .peer = entry->peer, .path = entry->packet.path};
+  if (!kdp_wg_is_lane_0(lane)) return; /* it opens only what changes nothing of this */
   kdp_wg_authenticated(device, run->peer, &in->path[run->path], now);
   kdp_wg_session_confirm(device, run->peer, run->pair, now);
   renew_if_old(device, run->peer, now.boot);
 }
 
-static void end_run(kdp_wg_device *device, open_run *run, kdp_now now) {
+static void end_run(kdp_wg_lane *lane, open_run *run, kdp_now now) {
+  kdp_wg_device *device = kdp_wg_device_of_lane(&lane->base);
   if (!run->peer) return;
-  run->peer->received_bytes += run->bytes;
-  run->peer->inside_received_bytes += run->inside_bytes;
-  kdp_traffic_add(&device->statistics.wire_in, run->packets, run->bytes);
-  kdp_traffic_add(&device->statistics.inside_out, run->inside_packets, run->inside_bytes);
-  if (run->data_packets > 0) kdp_wg_timers_data_received(device, run->peer, now.boot);
+  kdp_wg_add_bytes(device, &run->peer->received_bytes, run->bytes);
+  kdp_wg_add_bytes(device, &run->peer->inside_received_bytes, run->inside_bytes);
+  kdp_traffic_add(&lane->statistics.wire_in, run->packets, run->bytes);
+  kdp_traffic_add(&lane->statistics.inside_out, run->inside_packets, run->inside_bytes);
+  if (!kdp_wg_is_lane_0(lane))
+    kdp_wg_note_received(lane, run->peer, run->data_packets > 0, now.boot);
+  else if (run->data_packets > 0)
+    kdp_wg_timers_data_received(device, run->peer, now.boot);
   run->peer = NULL;
 }
 
@@ -60,7 +66,7 @@ static bool has_source(const kdp_wg_device *device, source_cache *cache, const k
 }
 
 /* An opened packet with content: is it one that this peer may send us? Cuts the padding off. */
-static kdp_status accept_inner(kdp_wg_device *device, open_run *run, source_cache *cache, kdp_packet *packet) {
+static kdp_status accept_inner(const kdp_wg_device *device, open_run *run, source_cache *cache, kdp_packet *packet) {
   kdp_ip ip;
   if (kdp_ip_read(packet->data, packet->size, &ip) != KDP_OK) return KDP_NOT_IP;
   if (!has_source(device, cache, &ip, run->peer)) return KDP_WRONG_SOURCE;
@@ -75,18 +81,18 @@ static kdp_status accept_inner(kdp_wg_device *device, open_run *run, source_cach
 }
 
 /* An authenticated packet that was not seen before. */
-static kdp_status take_opened(kdp_wg_device *device, open_run *run, source_cache *cache, kdp_wg_group_entry *entry,
+static kdp_status take_opened(kdp_wg_lane *lane, open_run *run, source_cache *cache, kdp_wg_group_entry *entry,
                               const kdp_batch *in, kdp_out *out, kdp_now now) {
   kdp_packet *packet = &entry->packet;
   if (!run->peer || run->pair != entry->pair || run->path != packet->path) {
-    end_run(device, run, now);
-    begin_run(device, run, entry, in, now);
+    end_run(lane, run, now);
+    begin_run(lane, run, entry, in, now);
   }
   run->packets++;
   run->bytes += packet->size + KDP_WIREGUARD_OVERHEAD;
   if (packet->size == 0) return KDP_KEEPALIVE;
   run->data_packets++;
-  kdp_status status = accept_inner(device, run, cache, packet);
+  kdp_status status = accept_inner(kdp_wg_device_of_lane(&lane->base), run, cache, packet);
   if (status != KDP_OK) return status;
   run->inside_packets++;
   run->inside_bytes += packet->size;
@@ -96,38 +102,51 @@ static kdp_status take_opened(kdp_wg_device *device, open_run *run, source_cache
   return KDP_OK;
 }
 
+/* A pair's window is one lane's at a time. */
+static void commit_to_windows(kdp_wg_group *group, bool shared) {
+  kdp_wg_key_pair *locked = NULL;
+  for (uint32_t i = 0; i < group->count; i++) {
+    if (group->job[i].status != KDP_OK) continue;
+    if (shared && group->entry[i].pair != locked) {
+      if (locked) kdp_lane_lock_give(&locked->window_lock);
+      locked = group->entry[i].pair;
+      kdp_lane_lock_take(&locked->window_lock);
+    }
+    if (!kdp_replay_window_commit(&group->entry[i].pair->window, group->entry[i].counter))
+      group->job[i].status = KDP_REPLAYED;
+  }
+  if (locked) kdp_lane_lock_give(&locked->window_lock);
+}
+
 /* Opens what the group holds and hands it out; there is room. */
-static void flush_group(kdp_wg_device *device, source_cache *cache, kdp_batch *in, kdp_out *out, kdp_now now) {
-  kdp_wg_group *group = &device->group;
+static void flush_group(kdp_wg_lane *lane, source_cache *cache, kdp_batch *in, kdp_out *out, kdp_now now) {
+  const kdp_wg_device *device = kdp_wg_device_of_lane(&lane->base);
+  kdp_wg_group *group = &lane->group;
   open_run run = {0};
   uint32_t good = 0;
   if (group->count == 0) return;
-  (void)device->aead->open(device->worker, group->job, group->count);
+  (void)device->aead->open(lane->worker, group->job, group->count);
   /* Windows first: taking a packet may end a session that a later packet of the group still belongs to. */
-  for (uint32_t i = 0; i < group->count; i++)
-    if (group->job[i].status == KDP_OK &&
-        !kdp_replay_window_commit(&group->entry[i].pair->window, group->entry[i].counter))
-      group->job[i].status = KDP_REPLAYED;
+  commit_to_windows(group, kdp_wg_is_shared(device));
   for (uint32_t i = 0; i < group->count; i++) {
     kdp_wg_group_entry *entry = &group->entry[i];
     kdp_status status = group->job[i].status;
-    if (status == KDP_OK) status = take_opened(device, &run, cache, entry, in, out, now);
+    if (status == KDP_OK) status = take_opened(lane, &run, cache, entry, in, out, now);
     in->packet[entry->input].status = (uint16_t)status;
     if (status == KDP_OK) {
       good++;
     } else {
-      kdp_wg_count(device, status, 1);
+      kdp_wg_lane_count(lane, status, 1);
       kdp_pool_release(out->pool, entry->packet.slot);
     }
   }
-  end_run(device, &run, now);
-  kdp_wg_count(device, KDP_OK, good);
+  end_run(lane, &run, now);
+  kdp_wg_lane_count(lane, KDP_OK, good);
   group->count = 0;
 }
 
-static void add_to_group(kdp_wg_device *device, const kdp_packet *packet, kdp_wg_key_pair *pair, uint64_t counter,
+static void add_to_group(kdp_wg_group *group, const kdp_packet *packet, kdp_wg_key_pair *pair, uint64_t counter,
                          uint32_t input) {
-  kdp_wg_group *group = &device->group;
   kdp_aead_job *job = &group->job[group->count];
   kdp_wg_group_entry *entry = &group->entry[group->count++];
   uint8_t *text = packet->data + KDP_WIREGUARD_HEAD;
@@ -155,6 +174,10 @@ static void add_to_group(kdp_wg_device *device, const kdp_packet *packet, kdp_wg
 typedef struct session_cache {
   uint32_t index;
   kdp_wg_key_pair *pair; /* NULL: empty */
+  /* Other lanes than 0: what was found out of packets of `fast_pair` along `fast_path`. */
+  const kdp_wg_key_pair *fast_pair;
+  uint16_t fast_path;
+  bool fast;
 } session_cache;
 
 static kdp_wg_key_pair *find_pair(const kdp_wg_device *device, session_cache *cache, uint32_t index) {
@@ -177,41 +200,61 @@ static kdp_status admit(const kdp_wg_device *device, session_cache *cache, const
   return kdp_replay_window_check(&pair->window, *counter) ? KDP_OK : KDP_REPLAYED;
 }
 
-static void refuse(kdp_wg_device *device, kdp_packet *packet, kdp_status status, kdp_out *out) {
-  packet->status = (uint16_t)status;
-  kdp_wg_count(device, status, 1);
-  kdp_pool_release(out->pool, packet->slot);
+/* Other lanes than 0 open what has no consequences: the pair is confirmed and the peer is where it was. Not inlined, so
+   that lane 0 carries one test of it and no more. */
+__attribute__((noinline)) static kdp_status hand_over_unless_open(session_cache *cache, kdp_packet *packet,
+                                                                  const kdp_batch *in, kdp_out *out) {
+  const kdp_wg_key_pair *pair = cache->pair;
+  const kdp_path *path = &in->path[packet->path];
+  if (cache->fast_pair != pair || cache->fast_path != packet->path) {
+    cache->fast_pair = pair;
+    cache->fast_path = packet->path;
+    cache->fast = pair != pair->peer->next && kdp_path_equal(path, &pair->peer->path);
+  }
+  return cache->fast ? KDP_OK : kdp_wg_hand_over(packet, path, out);
 }
 
-uint32_t kdp_wg_outside(kdp_lane *lane, kdp_batch *in, kdp_out *out, kdp_now now) {
-  kdp_wg_device *device = kdp_wg_device_of_lane(lane);
-  kdp_wg_group *group = &device->group;
+/* The packet's way ends here; one that is handed over has taken its slot along. */
+static void refuse(kdp_wg_lane *lane, kdp_packet *packet, kdp_status status, kdp_out *out) {
+  packet->status = (uint16_t)status;
+  kdp_wg_lane_count(lane, status, 1);
+  if (status != KDP_HANDED_OVER) kdp_pool_release(out->pool, packet->slot);
+}
+
+uint32_t kdp_wg_outside(kdp_lane *base, kdp_batch *in, kdp_out *out, kdp_now now) {
+  kdp_wg_lane *lane = kdp_wg_lane_of(base);
+  kdp_wg_device *device = kdp_wg_device_of_lane(base);
+  kdp_wg_group *group = &lane->group;
+  bool fast = !kdp_wg_is_lane_0(lane);
   session_cache sessions = {0};
   source_cache sources = {0};
   uint32_t taken = 0;
-  now = kdp_wg_clamp(device, now);
-  kdp_wg_call_begin(device, out, now);
+  now = kdp_wg_begin(lane, out, now);
   for (; taken < in->count; taken++) {
     kdp_packet *packet = &in->packet[taken];
     kdp_wg_message_type type;
     kdp_status status = packet->status != KDP_OK ? packet->status : kdp_wg_classify(packet->data, packet->size, &type);
     if (status == KDP_OK && packet->path >= in->path_count) status = KDP_INVALID_ARGUMENT;
     if (status != KDP_OK) {
-      refuse(device, packet, status, out);
+      refuse(lane, packet, status, out);
       continue;
     }
     if (type == KDP_WG_TRANSPORT) {
       uint64_t counter;
       if (out->inside.count + group->count >= out->inside.capacity) break;
       status = admit(device, &sessions, packet, &counter, now.boot);
+      if (fast && status == KDP_OK) status = hand_over_unless_open(&sessions, packet, in, out);
       if (status != KDP_OK) {
-        refuse(device, packet, status, out);
+        refuse(lane, packet, status, out);
         continue;
       }
-      add_to_group(device, packet, sessions.pair, counter, taken);
+      add_to_group(group, packet, sessions.pair, counter, taken);
       if (group->count < KDP_AEAD_MAX_BATCH) continue;
+    } else if (fast) {
+      refuse(lane, packet, kdp_wg_hand_over(packet, &in->path[packet->path], out), out);
+      continue;
     }
-    flush_group(device, &sources, in, out, now);
+    flush_group(lane, &sources, in, out, now);
     sessions.pair = NULL;
     if (type == KDP_WG_TRANSPORT) continue;
     if (type != KDP_WG_COOKIE_REPLY &&
@@ -219,9 +262,9 @@ uint32_t kdp_wg_outside(kdp_lane *lane, kdp_batch *in, kdp_out *out, kdp_now now
       break;
     status = kdp_wg_handshake_message(device, type, packet, &in->path[packet->path], out, now);
     packet->status = (uint16_t)status;
-    kdp_wg_count(device, status, 1);
+    kdp_wg_lane_count(lane, status, 1);
   }
-  flush_group(device, &sources, in, out, now);
-  kdp_wg_call_end(device, out, now);
+  flush_group(lane, &sources, in, out, now);
+  kdp_wg_end(lane, out, now);
   return taken;
 }

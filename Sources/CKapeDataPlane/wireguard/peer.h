@@ -7,6 +7,7 @@
 #include "wireguard/cookie.h"
 #include "wireguard/deadline_heap.h"
 #include "wireguard/key_pair.h"
+#include "wireguard/notes.h"
 #include "wireguard/staging.h"
 
 /* Timers of a peer, in the order in which they run when several are due: see timers.c. */
@@ -18,6 +19,7 @@ typedef enum kdp_wg_timer {
   KDP_WG_TIMER_NEW_HANDSHAKE,        /* data was sent and nothing came back */
   KDP_WG_TIMER_KEEPALIVE,            /* data came and nothing was sent back */
   KDP_WG_TIMER_PERSISTENT_KEEPALIVE, /* nothing was sent or received for the configured time */
+  KDP_WG_TIMER_NOTES,                /* other lanes had packets of this peer: look at their notes again */
   KDP_WG_TIMER_COUNT
 } kdp_wg_timer;
 
@@ -33,7 +35,8 @@ typedef struct kdp_wg_link {
 } kdp_wg_link;
 
 struct kdp_wg_peer {
-  /* Data path. */
+  /* Data path. Lanes other than 0 read of a peer its sessions, its path and its path MTU, which lane 0 changes behind
+     the gate, and the number of its staged packets; they write its notes and add to its counts of bytes. */
   kdp_trie_owner prefixes; /* what the tries hand out: first, so that it is the peer */
   kdp_wg_key_pair *current, *previous, *next;
   kdp_path path;                                     /* endpoint, and our side of it; remote.family NONE: not known */
@@ -53,6 +56,7 @@ struct kdp_wg_peer {
   bool connected;           /* a session is up, as events tell it */
   bool handshake_active;    /* an initiation waits for its answer: `handshake` is valid */
   kdp_wg_link work_link[2]; /* of the lists for initiations and for flushes */
+  kdp_wg_notes notes;
 
   /* Control. */
   uint64_t number;                         /* as in events */
@@ -93,12 +97,6 @@ void kdp_wg_peer_start(kdp_wg_peer *peer, const uint8_t public_key[KDP_KEY_SIZE]
 
 /* A new place; what was known of the path is forgotten when the address differs. */
 void kdp_wg_peer_set_path(kdp_wg_peer *peer, const kdp_path *path);
-/* Our side of the path is not trusted any more: the kernel chooses it anew. */
-static inline void kdp_wg_peer_clear_source(kdp_wg_peer *peer) {
-  peer->path.ifindex = 0;
-  peer->path.local = (kdp_address){0};
-  peer->path_call = 0;
-}
 static inline bool kdp_wg_peer_has_endpoint(const kdp_wg_peer *peer) {
   return peer->path.remote.family != KDP_FAMILY_NONE;
 }

@@ -66,7 +66,7 @@ static void set_count(kdp_wg_staging *staging, kdp_wg_staged *staged, uint32_t c
     else
       staging->with[staged->count] = staged->after;
   }
-  staged->count = count;
+  __atomic_store_n(&staged->count, count, __ATOMIC_RELAXED);
   if (count > 0) {
     staged->before = NULL;
     staged->after = staging->with[count];

@@ -14,7 +14,7 @@
 /* The packets of one peer, oldest first. Embed it in the peer, zeroed. */
 typedef struct kdp_wg_staged {
   uint32_t first, last;                 /* staging slots of the oldest and the newest packet; valid when count > 0 */
-  uint32_t count;                       /* packets */
+  uint32_t count;                       /* packets; other lanes look at it */
   struct kdp_wg_staged *before, *after; /* others with as many */
 } kdp_wg_staged;
 

@@ -12,6 +12,8 @@
    - Persistent keepalive, where configured: nothing was sent or received for that long: an empty packet.
    - Session end: the current session is REJECT_AFTER_TIME old and cannot be used any more: the owner is told.
    - Wipe: no new session for 3 x REJECT_AFTER_TIME: all keys of the peer and of its handshake are wiped.
+   - Notes: with more than one lane the times that New handshake and Keepalive start from are noted in the peer by every
+     lane, and their timers follow the notes (notes.h). They are looked at before any timer of the peer acts.
 
    Deadlines are absolute times of a clock that goes on while the host sleeps. After hours of sleep everything is due at
    once; each timer then runs once, and an attempt that slept in the middle begins anew, for that time was not spent
@@ -39,30 +41,75 @@ void kdp_wg_timers_stop(kdp_wg_device *device, kdp_wg_peer *peer) {
   kdp_wg_heap_set(&device->heap, peer, KDP_NEVER);
 }
 
+/* Of two timers that start with data: as the note has it. */
+static void follow(kdp_wg_device *device, kdp_wg_peer *peer, kdp_wg_timer timer, _Atomic(uint64_t) *note,
+                   uint64_t *seen, uint64_t time) {
+  uint64_t since = atomic_load(note);
+  if (since == *seen) return;
+  *seen = since;
+  peer->timer[timer] = KDP_NEVER;
+  if (since != 0) kdp_wg_timer_set(device, peer, timer, since + time);
+}
+
+void kdp_wg_timers_follow_notes(kdp_wg_device *device, kdp_wg_peer *peer) {
+  kdp_wg_notes *notes = &peer->notes;
+  follow(device, peer, KDP_WG_TIMER_NEW_HANDSHAKE, &notes->awaiting, &notes->seen_awaiting,
+         KDP_WG_NEW_HANDSHAKE_TIME + jitter(device));
+  follow(device, peer, KDP_WG_TIMER_KEEPALIVE, &notes->owing, &notes->seen_owing, KDP_WG_KEEPALIVE_TIMEOUT);
+}
+
+static void start_note(_Atomic(uint64_t) *note, uint64_t boot) {
+  uint64_t none = 0;
+  atomic_compare_exchange_strong(note, &none, boot);
+}
+
 void kdp_wg_timers_data_sent(kdp_wg_device *device, kdp_wg_peer *peer, uint64_t boot) {
-  if (peer->timer[KDP_WG_TIMER_NEW_HANDSHAKE] == KDP_NEVER)
+  if (kdp_wg_is_shared(device)) {
+    start_note(&peer->notes.awaiting, boot);
+    kdp_wg_timers_follow_notes(device, peer);
+  } else if (peer->timer[KDP_WG_TIMER_NEW_HANDSHAKE] == KDP_NEVER) {
     kdp_wg_timer_set(device, peer, KDP_WG_TIMER_NEW_HANDSHAKE, boot + KDP_WG_NEW_HANDSHAKE_TIME + jitter(device));
+  }
 }
 
 void kdp_wg_timers_data_received(kdp_wg_device *device, kdp_wg_peer *peer, uint64_t boot) {
-  if (peer->timer[KDP_WG_TIMER_KEEPALIVE] == KDP_NEVER)
+  if (kdp_wg_is_shared(device)) {
+    start_note(&peer->notes.owing, boot);
+    kdp_wg_timers_follow_notes(device, peer);
+  } else if (peer->timer[KDP_WG_TIMER_KEEPALIVE] == KDP_NEVER) {
     kdp_wg_timer_set(device, peer, KDP_WG_TIMER_KEEPALIVE, boot + KDP_WG_KEEPALIVE_TIMEOUT);
+  }
+}
+
+static void keepalive_not_due(kdp_wg_peer *peer) {
+  peer->timer[KDP_WG_TIMER_KEEPALIVE] = KDP_NEVER;
+  atomic_store_explicit(&peer->notes.owing, 0, memory_order_relaxed);
+  peer->notes.seen_owing = 0;
+}
+
+static void new_handshake_not_due(kdp_wg_peer *peer) {
+  peer->timer[KDP_WG_TIMER_NEW_HANDSHAKE] = KDP_NEVER;
+  atomic_store_explicit(&peer->notes.awaiting, 0, memory_order_relaxed);
+  peer->notes.seen_awaiting = 0;
 }
 
 /* Anything authenticated went either way. */
-static void traversed(kdp_wg_device *device, kdp_wg_peer *peer, uint64_t boot) {
-  if (peer->keepalive_interval != 0)
-    kdp_wg_timer_set(device, peer, KDP_WG_TIMER_PERSISTENT_KEEPALIVE, boot + peer->keepalive_interval);
+void kdp_wg_timers_traversed(kdp_wg_device *device, kdp_wg_peer *peer, uint64_t boot) {
+  if (peer->keepalive_interval == 0) return;
+  uint64_t due = boot + peer->keepalive_interval, before = peer->timer[KDP_WG_TIMER_PERSISTENT_KEEPALIVE];
+  /* What another lane noted may be older than what this one knows. */
+  if (before == KDP_NEVER || due > before || !kdp_wg_is_shared(device))
+    kdp_wg_timer_set(device, peer, KDP_WG_TIMER_PERSISTENT_KEEPALIVE, due);
 }
 
 void kdp_wg_timers_any_sent(kdp_wg_device *device, kdp_wg_peer *peer, uint64_t boot) {
-  peer->timer[KDP_WG_TIMER_KEEPALIVE] = KDP_NEVER;
-  traversed(device, peer, boot);
+  keepalive_not_due(peer);
+  kdp_wg_timers_traversed(device, peer, boot);
 }
 
 void kdp_wg_timers_any_received(kdp_wg_device *device, kdp_wg_peer *peer, uint64_t boot) {
-  peer->timer[KDP_WG_TIMER_NEW_HANDSHAKE] = KDP_NEVER;
-  traversed(device, peer, boot);
+  new_handshake_not_due(peer);
+  kdp_wg_timers_traversed(device, peer, boot);
 }
 
 void kdp_wg_timers_attempt_begun(kdp_wg_device *device, kdp_wg_peer *peer, uint64_t boot) {
@@ -117,7 +164,7 @@ static void ask_to_rebind(kdp_wg_device *device, kdp_wg_peer *peer, kdp_out *out
 }
 
 static void retransmit(kdp_wg_device *device, kdp_wg_peer *peer, kdp_out *out, kdp_now now) {
-  kdp_wg_peer_clear_source(peer);
+  kdp_wg_clear_source(device, peer);
   if (peer->unanswered >= KDP_WG_REBIND_AFTER) {
     ask_to_rebind(device, peer, out, now);
     ask_to_resolve(device, peer, out, now);
@@ -127,7 +174,8 @@ static void retransmit(kdp_wg_device *device, kdp_wg_peer *peer, kdp_out *out, k
 
 static void give_up(kdp_wg_device *device, kdp_wg_peer *peer, kdp_out *out, kdp_now now) {
   kdp_wg_work_remove(device, peer, KDP_WG_WORK_INITIATE);
-  peer->timer[KDP_WG_TIMER_RETRANSMIT] = peer->timer[KDP_WG_TIMER_KEEPALIVE] = KDP_NEVER;
+  peer->timer[KDP_WG_TIMER_RETRANSMIT] = KDP_NEVER;
+  keepalive_not_due(peer);
   kdp_wg_count(device, KDP_STAGED_DROPPED, kdp_wg_staging_drop_all(&device->staging, &peer->staged));
   kdp_wg_count(device, KDP_HANDSHAKE_TIMEOUT, 1);
   if (peer->timer[KDP_WG_TIMER_WIPE] == KDP_NEVER) kdp_wg_timers_session_derived(device, peer, now.boot);
@@ -152,15 +200,20 @@ static void fire(kdp_wg_device *device, kdp_wg_peer *peer, kdp_wg_timer timer, k
   case KDP_WG_TIMER_GIVE_UP: give_up(device, peer, out, now); break;
   case KDP_WG_TIMER_RETRANSMIT: retransmit(device, peer, out, now); break;
   case KDP_WG_TIMER_NEW_HANDSHAKE:
-    kdp_wg_peer_clear_source(peer);
+    new_handshake_not_due(peer);
+    kdp_wg_clear_source(device, peer);
     kdp_wg_want_handshake(device, peer, now.boot);
     break;
-  case KDP_WG_TIMER_KEEPALIVE: kdp_wg_owe_keepalive(device, peer); break;
+  case KDP_WG_TIMER_KEEPALIVE:
+    keepalive_not_due(peer);
+    kdp_wg_owe_keepalive(device, peer);
+    break;
   case KDP_WG_TIMER_PERSISTENT_KEEPALIVE:
     if (device->down || !kdp_wg_peer_has_endpoint(peer)) break; /* the first packet either way starts it again */
     kdp_wg_owe_keepalive(device, peer);
     peer->timer[timer] = now.boot + peer->keepalive_interval;
     break;
+  case KDP_WG_TIMER_NOTES: kdp_wg_notes_look_again(device, peer, out, now); break;
   case KDP_WG_TIMER_COUNT: break;
   }
 }
@@ -176,6 +229,7 @@ static void forgive_sleep(kdp_wg_device *device, kdp_wg_peer *peer, uint64_t boo
 void kdp_wg_timers_run(kdp_wg_device *device, kdp_out *out, kdp_now now) {
   while (kdp_wg_heap_first(&device->heap) <= now.boot) {
     kdp_wg_peer *peer = device->heap.node[0].peer;
+    if (kdp_wg_is_shared(device)) kdp_wg_notes_look(device, peer, out, now);
     forgive_sleep(device, peer, now.boot);
     for (int i = 0; i < KDP_WG_TIMER_COUNT; i++)
       if (peer->timer[i] <= now.boot) {

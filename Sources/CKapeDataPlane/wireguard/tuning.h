@@ -63,6 +63,10 @@ enum {
 #define KDP_WG_PATH_MTU_RETRY                                                                                          \
   (10 * KDP_SECOND) /* asked for again after this when the answer was that nothing is known */
 
+/* How often lane 0 looks at what other lanes note of a busy peer: seldom enough to cost nothing, often enough that a
+   renewal of its keys, which has seconds, is not late. */
+#define KDP_WG_NOTES_INTERVAL (500 * KDP_MILLISECOND)
+
 /* When no packet slot is free, own messages are tried again after this. */
 #define KDP_WG_POOL_RETRY (1 * KDP_MILLISECOND)
 

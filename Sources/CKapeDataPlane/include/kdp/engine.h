@@ -1,8 +1,9 @@
-/* kdp/engine.h: the one contract. Every protocol, both roles, datagrams and streams; nothing here makes a system call.
+/* kdp/engine.h: the one contract. Every protocol, both roles, datagrams and streams; nothing here makes a system call
+   but to wait for another lane.
 
-   An engine is sans-IO: bytes in, bytes out, time and randomness handed in; no clock, socket, lock or thread of its
-   own. The same object runs under io_uring, under epoll, in an embedder's packet flow, in a fuzzer and in a simulated
-   network. How it is meant to be used, with the life of a packet in both directions, is in docs/engine.md;
+   An engine is sans-IO: bytes in, bytes out, time and randomness handed in; no clock, socket or thread of its own. The
+   same object runs under io_uring, under epoll, in an embedder's packet flow, in a fuzzer and in a simulated network.
+   How it is meant to be used, with the life of a packet in both directions, is in docs/engine.md;
    Tests/Simulation/echo_engine.c is a small protocol that implements it.
 
    Lanes: one per worker thread, made with the engine. Calls on different lanes may run at the same time; calls on one

@@ -14,8 +14,8 @@
    - RESOLVE (an action, and an event): with the third unanswered initiation in a row, with every further one, and when
    an attempt is given up, but at most once in 30 s for each peer.
    - limits: `peers` (default 2^20), `staged_packets` (512 slots of 2 KiB; a larger packet takes several),
-     `handshakes_per_call` (32), `lanes` (1, more are refused for now). `links`, `handshakes` and `stream_frame_bytes`
-   have no meaning here: the state of a handshake is part of its peer. */
+     `handshakes_per_call` (32), `lanes` (1; more than KDP_WIREGUARD_MAX_LANES are INVALID_ARGUMENT). `links`,
+   `handshakes` and `stream_frame_bytes` have no meaning here: the state of a handshake is part of its peer. */
 #ifndef KDP_WIREGUARD_H
 #define KDP_WIREGUARD_H
 
@@ -28,6 +28,9 @@ extern "C" {
 
 /* Header (16) and tag (16) of a transport message. A packet grows by these and by up to 15 bytes of padding. */
 enum { KDP_WIREGUARD_HEAD = 16, KDP_WIREGUARD_TAIL = 16 + 15, KDP_WIREGUARD_OVERHEAD = 32 };
+
+/* A session is spread over all lanes, which must not reorder more than a quarter of what its peer tolerates. */
+enum { KDP_WIREGUARD_MAX_LANES = 31 };
 
 typedef struct kdp_wireguard_config {
   /* Which AEAD provider, as kdp_aead_worker_choose takes it; one worker is made per lane. */
