@@ -2,8 +2,11 @@
 import argparse
 import json
 import os
+import signal
+import subprocess
 import sys
 import time
+import traceback
 
 from . import aead, core, environment, gates, handshake, headline, latency, memory, null, peers, plots, report, small, tunnel, tunnels
 
@@ -83,23 +86,40 @@ def measure(options):
         "missing": missing,
         "options": {key: getattr(options, key) for key in ("rounds", "seconds", "memory_seconds", "core_seconds", "quick", "kind")},
         "results": {},
+        "failed": {},
     }
     for name in chosen:
         begin = time.monotonic()
         print(f"\n{name} …", flush=True)
-        result["results"][name], text = BENCHMARKS[name](options)
+        try:
+            result["results"][name], text = BENCHMARKS[name](options)
+        except (RuntimeError, OSError, ValueError, LookupError, subprocess.SubprocessError) as error:
+            # The others are worth having; the exit status tells.
+            traceback.print_exc()
+            result["failed"][name] = text = f"FAILED: {error}"
         print(f"{text}\n({name} took {time.monotonic() - begin:.0f} s)", flush=True)
+    return result
+
+
+def load(path):
+    try:
+        with open(path) as file:
+            result = json.load(file)
+        if not {"machine", "programs", "options", "results", "failed"} <= result.keys():
+            raise ValueError("parts are missing")
+    except (OSError, ValueError, AttributeError) as error:
+        sys.exit(f"bench: {path}: not a file that --json has written: {error}")
     return result
 
 
 def main():
     options = parse(sys.argv[1:])
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that namespaces and processes go
     if options.source:
-        with open(options.source) as file:
-            result = json.load(file)
+        result = load(options.source)
     else:
         result = measure(options)
-    rows = result["headline"] = headline.headline(result["results"])
+    rows = result["headline"] = headline.headline(result["results"], result["failed"])
     if options.json:
         with open(options.json, "w") as file:
             json.dump(result, file, indent=1)
@@ -112,6 +132,9 @@ def main():
     failed = headline.failures(rows)
     if options.check and (failed or not rows):
         print(f"bench: {len(failed)} of {len(rows)} rows of the headline are not reached", file=sys.stderr)
+        sys.exit(1)
+    if result["failed"]:
+        print(f"bench: failed: {', '.join(result['failed'])}", file=sys.stderr)
         sys.exit(1)
 
 

@@ -123,9 +123,15 @@ def judge(row, results):
     return {**entry, "measured": value, "spread": [found["min"], found["max"]], "outcome": REACHED if good else BELOW}
 
 
-def headline(results):
-    """The rows of the benchmarks that were run."""
-    return [judge(row, results[row.benchmark]) for row in ROWS if row.benchmark in results]
+def headline(results, failed=()):
+    """The rows of the benchmarks that were run; those of one that failed are missing."""
+    rows = []
+    for row in ROWS:
+        if row.benchmark in failed:
+            rows.append({**judge(row, {}), "note": f"{row.benchmark} failed"})
+        elif row.benchmark in results:
+            rows.append(judge(row, results[row.benchmark]))
+    return rows
 
 
 def failures(rows):

@@ -1,4 +1,4 @@
-"""`peers`: one server with 1, 100 and 10,000 peers and two prefixes for each; up to 1,000 of them have a live session. Throughput and
+"""`peers`: one server with 1, 100, 1,000 and 10,000 peers and two prefixes for each; up to 1,000 of them have a live session. Throughput and
 processor time of the stream of one peer, cost of a small packet to one peer and to all the live ones in turn, `wg setconf`, memory."""
 import json
 import subprocess
@@ -9,7 +9,7 @@ from .hosts import Hosts, inside, interface_counter, run as run_command
 from .native import native, with_data_plane
 from .tunnels import Tunnel, interface
 
-COUNTS = (1, 100, 10_000)
+COUNTS = (1, 100, 1_000, 10_000)
 LIVE_MOST = 1000
 SMALL_RATE = 40_000
 

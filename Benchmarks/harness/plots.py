@@ -3,7 +3,7 @@ import os
 import re
 
 from . import svg
-from .headline import ROWS
+from .headline import PEER, ROWS
 
 
 def share_of_target(row, entry):
@@ -25,9 +25,26 @@ def headline_bars(rows):
     return svg.bars("Measured over target", bars, "Each bar is one row of the headline table; longer is better, also where the target is an upper bound.")
 
 
-def shorten(label, most=54):
+def shorten(label, most=56):
     label = re.sub("wireguard-go", "wg-go", label)
     return label if len(label) <= most else label[: most - 1] + "…"
+
+
+def ratio_bars(results):
+    """Ours over the peer, of all runs that counted; where less is better, the peer over ours."""
+    found = []
+    for kind, ratios in results.get("tunnel", {}).get("ratios", {}).items():
+        found.append((f"throughput: {kind}", ratios.get(f"{PEER}/{PEER}"), False))
+    for what, ratios in results.get("small", {}).get("ratios", {}).items():
+        found.append((f"64-byte packets a second, {what}", ratios.get(PEER), False))
+    for what, ratios in results.get("latency", {}).get("ratios", {}).items():
+        found.append((f"round trip, {what.replace('p999', '99.9 %').replace('p99', '99 %').replace('p50', 'median')}", ratios.get(PEER), True))
+    rows = []
+    for label, ratio, inverse in found:
+        middle = ratio and ratio["median"]
+        value = (1 / middle if inverse else middle) if middle else 0
+        rows.append((label, value, f"{value:.2f} times" if middle else "not counted" if ratio else "missing", value >= 1))
+    return svg.bars(f"kape against {PEER}", rows, "How many times better: more throughput, a shorter round trip. Medians of alternating runs.", PEER, 8.0)
 
 
 def throughput_by_size(core):
@@ -82,6 +99,8 @@ def draw(report):
     results, plots = report["results"], {}
     if report.get("headline"):
         plots["headline.svg"] = headline_bars(report["headline"])
+    if {"tunnel", "small", "latency"} & results.keys():
+        plots["ratios.svg"] = ratio_bars(results)
     if "core" in results:
         plots["throughput-by-size.svg"] = throughput_by_size(results["core"])
     if "memory" in results:

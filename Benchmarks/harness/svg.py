@@ -88,22 +88,23 @@ def lines(title, x_label, y_label, series, x_log=False, y_log=False, x_ticks=Non
     return document(height, parts)
 
 
-def bars(title, rows, note=""):
-    """Horizontal bars. `rows` are (label, value, low, high, target, good); the bar is the value over its target, so that one
-    line is every target. Values more than three times their target end at the edge and say so."""
-    most, left = 3.0, 330
-    step, top = 30, 60
+HALO = ' stroke="#ffffff" stroke-width="3" paint-order="stroke"'
+
+
+def bars(title, rows, note="", mark="target", most=3.0):
+    """Horizontal bars against one mark, which is at 1. `rows` are (label, value, text, good). A bar longer than `most` ends at the
+    edge with an arrow."""
+    left, step, top = 372, 30, 60
     height = top + step * len(rows) + 40
-    x = Axis(0, most, left, WIDTH - 90)
-    parts = [text(16, 26, title, 16), text(16, 44, note, 11)]
-    for index, (label, share, shown, good) in enumerate(rows):
+    x = Axis(0, most, left, WIDTH - 112)
+    parts = [text(16, 26, title, 16), text(16, 44, note, 11), line(x.at(1), top - 4, x.at(1), height - 34, "#222222", 1, "4 3")]
+    parts.append(text(x.at(1), height - 18, mark, 11, "middle"))
+    for index, (label, value, shown, good) in enumerate(rows):
         y = top + step * index
-        colour = COLOURS[2] if good else COLOURS[1]
-        end = x.at(min(share, most))
+        end = x.at(min(value, most))
         parts += [
             text(left - 8, y + 15, label, 11, "end"),
-            f'<rect x="{left}" y="{y + 3}" width="{max(1.0, end - left):.1f}" height="16" fill="{colour}"/>',
-            text(end + 6, y + 16, shown + (" →" if share > most else ""), 11),
+            f'<rect x="{left}" y="{y + 3}" width="{max(1.0, end - left):.1f}" height="16" fill="{COLOURS[2 if good else 1]}"/>',
+            text(end + 6, y + 16, shown + (" →" if value > most else ""), 11, extra=HALO),
         ]
-    parts += [line(x.at(1), top - 4, x.at(1), height - 34, "#222222", 1, "4 3"), text(x.at(1), height - 18, "target", 11, "middle")]
     return document(height, parts)

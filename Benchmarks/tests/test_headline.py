@@ -17,6 +17,11 @@ class Headline(unittest.TestCase):
     def test_only_what_was_run_is_asked_for(self):
         self.assertEqual({r["benchmark"] for r in headline.headline({"core": sample.core()})}, {"core"})
 
+    def test_a_benchmark_that_failed_leaves_its_rows_missing(self):
+        rows = headline.headline({"core": sample.core()}, failed={"null": "no answer"})
+        self.assertEqual([r["outcome"] for r in rows], [headline.MISSING] * 3 + [headline.REACHED])
+        self.assertEqual(rows[0]["note"], "null failed")
+
     def test_below_its_target(self):
         rows = headline.headline({"tunnel": sample.tunnel(ours=5.0, peer=3.0)})
         self.assertEqual(row(rows, "one TCP stream")["outcome"], headline.BELOW)

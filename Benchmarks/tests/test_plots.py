@@ -13,7 +13,8 @@ class Plots(unittest.TestCase):
         drawn = plots.draw({"results": results, "headline": headline.headline(results)})
         self.assertEqual(
             sorted(drawn),
-            ["headline.svg", "latency-idle.svg", "latency-under-load.svg", "memory-over-time.svg", "small-packets.svg", "throughput-by-size.svg"],
+            ["headline.svg", "latency-idle.svg", "latency-under-load.svg", "memory-over-time.svg", "ratios.svg", "small-packets.svg",
+             "throughput-by-size.svg"],
         )
         for name, content in drawn.items():
             with self.subTest(name):
@@ -24,6 +25,15 @@ class Plots(unittest.TestCase):
         results["tunnel"]["ratios"] = {kind: {} for kind in results["tunnel"]["ratios"]}
         tree = ElementTree.fromstring(plots.headline_bars(headline.headline(results)))
         self.assertEqual(len(tree.findall(SVG + "rect")), len(headline.ROWS) + 1)  # and the background
+
+    def test_a_shorter_round_trip_is_a_longer_bar(self):
+        texts = [t.text for t in ElementTree.fromstring(plots.ratio_bars({"latency": sample.latency(ours=50.0, peer=200.0)})).findall(SVG + "text")]
+        self.assertIn("round trip, idle median", texts)
+        self.assertIn("4.00 times", texts)
+
+    def test_a_ratio_without_its_peer_is_said(self):
+        self.assertIn("missing", plots.ratio_bars({"tunnel": {"ratios": {"TCP, one stream": {}}}}))
+        self.assertIn("not counted", plots.ratio_bars({"tunnel": sample.tunnel(peer=0.1)}))
 
     def test_points_stay_inside(self):
         curve = [(1, 0.01), (10, 5), (1000, 100)]
