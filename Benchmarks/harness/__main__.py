@@ -8,7 +8,7 @@ import sys
 import time
 import traceback
 
-from . import aead, core, environment, gates, handshake, headline, latency, memory, null, peers, plots, report, small, tunnel, tunnels
+from . import aead, core, environment, gates, handshake, headline, lanes, latency, memory, null, peers, plots, report, small, tunnel, tunnels
 
 QUICK = {"rounds": 1, "seconds": 1, "memory_seconds": 3, "core_seconds": 0.05}
 
@@ -19,6 +19,7 @@ BENCHMARKS = {
     "latency": lambda c: latency.run(c.ours, c.peers, c.rounds, c.seconds + 1),
     "core": lambda c: core.run(c.core_seconds, not c.quick),
     "aead": lambda c: aead.run(c.core_seconds),
+    "lanes": lambda c: lanes.run(10 * c.core_seconds),
     "handshake": lambda c: handshake.run(c.ours, c.peers, c.rounds, c.seconds),
     "memory": lambda c: memory.run(c.ours, c.peers, c.memory_seconds),
     "peers": lambda c: peers.run(c.ours, c.peers, c.rounds, c.seconds),

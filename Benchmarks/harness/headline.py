@@ -69,6 +69,11 @@ def of_most_peers(name, scale=1):
     return find
 
 
+def worse_size(name):
+    """A ratio of `lanes` at the packet size where it is smaller."""
+    return lambda results: min((r[name] for r in results["ratios"].values()), key=lambda r: r["median"])
+
+
 def worse_direction(results):
     if results["most"] < 10_000:
         return None
@@ -95,6 +100,8 @@ ROWS = (
     Row("peers", "10,000 peers: throughput over one peer, the worse direction", 0.9, worse_direction),
     Row("peers", "10,000 peers: wg setconf", 1, of_most_peers("wg setconf, s"), most=True, unit=" s"),
     Row("handshake", "handshakes answered, 1,024 peers, over four X25519 alone", 0.7, lambda r: r["figures"]["ratio"]),
+    Row("lanes", "two threads sealing for one key pair, over one", 1.8, worse_size("two")),
+    Row("lanes", "sealing beside opening, over each alone, added", 1.8, worse_size("beside")),
     Row("gates", "allocations per packet in steady state", 0, lambda r: r["allocations"], most=True),
     Row("tunnel", "system calls for 64 KiB, epoll, sender", 4.2, lambda r: calls_of("sender", r), most=True),
     Row("tunnel", "system calls for 64 KiB, epoll, receiver", 6.5, lambda r: calls_of("receiver", r), most=True),

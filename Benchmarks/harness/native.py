@@ -16,6 +16,7 @@ PARTS = {
     "core": ("side", "counters", "raw_aead"),
     "aead": ("side", "raw_aead"),
     "handshake": ("side",),
+    "lanes": ("side",),
     "clients": ("side",),
     "fixed_key": ("fixed_key_engine",),
 }

@@ -122,7 +122,7 @@ static void make_clients(clients *all, const struct sockaddr_in *server, const k
     uint8_t key[KDP_KEY_SIZE], preshared[KDP_KEY_SIZE];
     derive(i, "private key", key);
     derive(i, "preshared key", preshared);
-    side_make(&all->client[i], key, 1, 0, i ? &all->client[0] : NULL, host, now);
+    side_make(&all->client[i], key, 1, 1, 0, i ? &all->client[0] : NULL, host, now);
     side_add_peer(&all->client[i], all->server_key, preshared, &all->server.remote, &everything, 1, now);
     side_drain(&all->client[i]);
     open_socket(all, i, server);

@@ -207,8 +207,8 @@ static void connect_sides(side *a, side *b, const kdp_host *host) {
   kdp_now now = bench_now();
   uint8_t key[2][KDP_KEY_SIZE];
   host->random(host->context, key, sizeof key);
-  side_make(a, key[0], 0, MAX_SIZE, NULL, host, now);
-  side_make(b, key[1], 0, MAX_SIZE, NULL, host, now);
+  side_make(a, key[0], 0, 1, MAX_SIZE, NULL, host, now);
+  side_make(b, key[1], 0, 1, MAX_SIZE, NULL, host, now);
   kdp_address at_a = path_to(1).remote, at_b = path_to(2).remote;
   kdp_prefix of_a = {KDP_FAMILY_IPV4, 32, {10, 0, 0, 1}}, of_b = {KDP_FAMILY_IPV4, 32, {10, 0, 0, 2}};
   side_add_peer(a, b->public_key, NULL, &at_b, &of_b, 1, now);

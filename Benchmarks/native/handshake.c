@@ -167,11 +167,11 @@ static void make_all(side *server, side *client, uint32_t count, const kdp_host 
   kdp_address at = server_address();
   kdp_prefix everything = {.family = KDP_FAMILY_IPV4};
   host->random(host->context, key, sizeof key);
-  side_make(server, key, count, 0, NULL, host, now);
+  side_make(server, key, count, 1, 0, NULL, host, now);
   for (uint32_t i = 0; i < count; i++) {
     host->random(host->context, key, sizeof key);
     host->random(host->context, preshared, sizeof preshared);
-    side_make(&client[i], key, 1, 0, i ? &client[0] : NULL, host, now);
+    side_make(&client[i], key, 1, 1, 0, i ? &client[0] : NULL, host, now);
     side_add_peer(&client[i], server->public_key, preshared, &at, &everything, 1, now);
     kdp_prefix prefix = client_prefix(i);
     kdp_path path = client_path(i);

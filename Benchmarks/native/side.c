@@ -25,19 +25,23 @@ void bench_must(bool good, const char *what) {
   exit(1);
 }
 
-void side_make(side *s, const uint8_t private_key[KDP_KEY_SIZE], uint32_t peers, uint16_t inside_mtu,
+static void make_output(side *s, const kdp_host *host) {
+  bench_must(kdp_pool_create(SIDE_POOL_SLOTS, host, &s->pool) == KDP_OK, "no memory for a pool");
+  bench_must(kdp_out_create(s->pool, host, &s->storage) == KDP_OK, "no memory for an output");
+  s->out = kdp_out_of(s->storage);
+}
+
+void side_make(side *s, const uint8_t private_key[KDP_KEY_SIZE], uint32_t peers, uint32_t lanes, uint16_t inside_mtu,
                const side *shared, const kdp_host *host, kdp_now now) {
   kdp_wireguard_config config = {.inside_mtu = inside_mtu, .aead_provider = getenv("KAPE_AEAD")};
-  kdp_limits limits = {.peers = peers, .staged_packets = peers == 1 ? 4 : 0};
+  kdp_limits limits = {.peers = peers, .lanes = lanes, .staged_packets = peers == 1 ? 4 : 0};
   bench_must(kdp_wireguard_create(&config, &limits, host, now, &s->engine) == KDP_OK, "the engine cannot be made");
   s->lane = kdp_engine_lane(s->engine, 0);
   if (shared) {
     s->pool = shared->pool;
     s->out = shared->out;
   } else {
-    bench_must(kdp_pool_create(SIDE_POOL_SLOTS, host, &s->pool) == KDP_OK, "no memory for a pool");
-    bench_must(kdp_out_create(s->pool, host, &s->storage) == KDP_OK, "no memory for an output");
-    s->out = kdp_out_of(s->storage);
+    make_output(s, host);
   }
   memcpy(s->private_key, private_key, KDP_KEY_SIZE);
   kdp_wireguard_public_key(private_key, s->public_key);
@@ -46,9 +50,16 @@ void side_make(side *s, const uint8_t private_key[KDP_KEY_SIZE], uint32_t peers,
   bench_must(kdp_wireguard_apply(s->engine, &change, s->out, now) == KDP_OK, "the private key is refused");
 }
 
+void side_make_lane(side *s, const side *of, uint32_t index, const kdp_host *host) {
+  s->engine = of->engine;
+  s->lane = kdp_engine_lane(of->engine, index);
+  bench_must(s->lane != NULL, "the engine has no such lane");
+  make_output(s, host);
+}
+
 void side_end(side *s, bool shared) {
   if (!shared) kdp_out_destroy(s->storage);
-  kdp_engine_destroy(s->engine);
+  if (s->lane->index == 0) kdp_engine_destroy(s->engine);
   if (!shared) kdp_pool_destroy(s->pool);
 }
 
@@ -102,7 +113,10 @@ void side_send(side *s, const uint8_t source[4], const uint8_t destination[4], k
 void side_drain(side *s) {
   kdp_batch_release(&s->out->wire, s->pool);
   kdp_batch_release(&s->out->inside, s->pool);
-  s->out->action_count = 0; /* with one lane none of them holds a packet */
+  for (uint32_t i = 0; i < s->out->action_count; i++)
+    if (s->out->action[i].kind == KDP_ACTION_HANDOFF) kdp_pool_release(s->pool, s->out->action[i].packet.slot);
+  s->out->action_count = 0;
+  if (s->lane->index != 0) return;
   kdp_event event;
   while (kdp_engine_next_event(s->engine, &event)) {
   }

@@ -21,9 +21,12 @@ kdp_now bench_now(void);     /* both clocks of an engine */
 /* Ends the program with a message that says what is wrong. */
 void bench_must(bool good, const char *what);
 
-/* A device with `private_key`; `peers` is the most it may have. Pool and output are those of `shared`, or its own. */
-void side_make(side *s, const uint8_t private_key[KDP_KEY_SIZE], uint32_t peers, uint16_t inside_mtu,
+/* A device with `private_key` and its lane 0; `peers` is the most it may have. Pool and output are those of `shared`,
+   or its own. */
+void side_make(side *s, const uint8_t private_key[KDP_KEY_SIZE], uint32_t peers, uint32_t lanes, uint16_t inside_mtu,
                const side *shared, const kdp_host *host, kdp_now now);
+/* Another lane of the engine of `of`, for another thread. It has no keys; it ends before `of`. */
+void side_make_lane(side *s, const side *of, uint32_t index, const kdp_host *host);
 void side_end(side *s, bool shared);
 /* Adds a peer; `preshared_key` may be NULL. */
 void side_add_peer(side *s, const uint8_t public_key[KDP_KEY_SIZE], const uint8_t *preshared_key,

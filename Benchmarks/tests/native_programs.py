@@ -27,6 +27,15 @@ class Programs(unittest.TestCase):
         self.assertEqual({(f["size"], f["batch"]) for f in figures}, {(s, b) for s in (64, 256, 512, 1420, 9000) for b in (1, 8, 64)})
         self.assertEqual(run(with_data_plane("core"), "count", "1420", "64", "2"), "")
 
+    def test_lanes(self):
+        # A machine with one processor, or a busy one, completes no round.
+        for figures in lines(with_data_plane("lanes"), "0.2"):
+            self.assertIn(figures["size"], (64, 1420))
+            self.assertGreater(figures["turns"], 0)
+            for name in ("seal", "seal two", "seal apart", "open", "beside, seal", "beside, open"):
+                self.assertEqual(len(figures[name]), figures["rounds"], name)
+                self.assertTrue(all(rate > 0 for rate in figures[name]), name)
+
     def test_aead(self):
         figures = lines(with_data_plane("aead"), "0.001")
         for algorithm in ("ChaCha20-Poly1305", "AES-256-GCM"):

@@ -33,6 +33,10 @@ def core():
     return {"figures": [{**figure, "size": size, "batch": batch} for size in (64, 1420) for batch in (1, 64)]}
 
 
+def lanes():
+    return {"ratios": {size: {name: summary([value]) for name in ("two", "beside", "apart")} for size, value in (("64", 1.9), ("1420", 1.85))}}
+
+
 def memory():
     over_time = [[i / 10, 2_000_000 + i, 9_000_000] for i in range(30)]
     figure = {"full rate owned": 3_000_000, "full rate peak resident": 9_500_000, "over time": over_time}
@@ -61,5 +65,6 @@ def every():
         "peers": peers(),
         "null": null(),
         "handshake": {"figures": {"ratio": 0.88}},
+        "lanes": lanes(),
         "gates": {"allocations": 0},
     }

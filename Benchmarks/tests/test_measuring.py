@@ -2,7 +2,17 @@ import os
 import tempfile
 import unittest
 
-from harness import core, hosts, iperf, tunnel
+from harness import core, hosts, iperf, lanes, tunnel
+
+
+class Lanes(unittest.TestCase):
+    def test_beside_adds_the_share_of_each(self):
+        figure = {"seal": [100.0, 200.0], "beside, seal": [90.0, 100.0], "open": [50.0, 50.0], "beside, open": [40.0, 50.0]}
+        self.assertEqual([round(v, 9) for v in lanes.beside(figure)["values"]], [1.7, 1.5])
+
+    def test_a_machine_that_was_too_busy_gives_no_ratio(self):
+        none = {name: [] for name in ("seal", "seal two", "seal apart", "open", "beside, seal", "beside, open")}
+        self.assertEqual({r["median"] for r in lanes.evaluate(none).values()}, {None})
 
 
 class Iperf(unittest.TestCase):

@@ -160,6 +160,39 @@ static void each_peer_of_a_mixed_batch_has_its_path(void **state) {
   node_free(a);
 }
 
+/* Two peers that share the place where the index of their path is kept. */
+static void peers_of_one_place_keep_their_paths_apart(void **state) {
+  (void)state;
+  enum { PACKETS = 20 };
+  node *a = node_make(1, NULL, &three_lanes), *peer[2] = {node_make(2, NULL, NULL), node_make(3, NULL, NULL)};
+  kdp_now now = node_time(1000);
+  node_connect(a, peer[0], now);
+  kdp_wireguard_peer_change nobody[KDP_BATCH_PATHS - 1] = {0};
+  for (uint32_t i = 0; i < KDP_BATCH_PATHS - 1; i++)
+    kdp_store_le32(nobody[i].public_key, i + 100);
+  assert_int_equal(node_apply(a, &(kdp_wireguard_change){.peer = nobody, .peer_count = KDP_BATCH_PATHS - 1}, now),
+                   KDP_OK);
+  node_connect(a, peer[1], now);
+  assert_int_equal(node_peer_of(a, peer[1])->number, node_peer_of(a, peer[0])->number + KDP_BATCH_PATHS);
+  side_lane *l = side_lane_make(a, 1);
+  kdp_packet packet[PACKETS];
+  uint8_t bytes[100];
+  for (int i = 0; i < PACKETS; i++) {
+    uint32_t size = node_packet(bytes, a, peer[i % 2], 50);
+    assert_true(kdp_pool_take_packet(l->pool, KDP_WIREGUARD_HEAD, size, KDP_WIREGUARD_TAIL, &packet[i]));
+    memcpy(packet[i].data, bytes, size);
+  }
+  kdp_batch batch = {.packet = packet, .count = PACKETS, .capacity = PACKETS};
+  assert_int_equal(kdp_engine_inside(l->lane, &batch, l->out, now), PACKETS);
+  assert_int_equal(l->out->wire.count, PACKETS);
+  for (int i = 0; i < PACKETS; i++)
+    assert_true(kdp_address_equal(&l->out->wire.path[l->out->wire.packet[i].path].remote, &peer[i % 2]->address));
+  side_lane_free(l);
+  node_free(a);
+  node_free(peer[0]);
+  node_free(peer[1]);
+}
+
 /* ---- What it hands over ---- */
 
 /* The one action of the lane is this packet, whole. */
@@ -696,23 +729,28 @@ static void an_old_session_is_renewed_by_what_a_lane_receives(void **state) {
   done(&p);
 }
 
-/* What a lane sealed with the old keys is no reason to renew the new ones. */
+/* What a lane sealed with the old keys, and lane 0 reads of only after the new ones were made, is no reason to renew
+   those. */
 static void notes_from_before_a_new_session_renew_nothing(void **state) {
   (void)state;
   pair p = connected();
-  pass_time(&p, KDP_WG_REKEY_AFTER_TIME - 1);
-  node_forget(p.a);
-  assert_int_equal(side_lane_send_to(p.l, p.b, 10, p.now), KDP_OK); /* the wake is on its way to lane 0 */
+  kdp_wg_peer *peer = node_peer_of(p.a, p.b);
+  pass_time(&p, KDP_WG_REKEY_AFTER_TIME - SECONDS(5));
+  send_on_lane_1(&p);
   p.now = node_later(p.now, 1);
-  kdp_wg_want_handshake(p.a->device, node_peer_of(p.a, p.b), p.now.boot);
-  kdp_packet wake = p.l->out->action[0].packet;
-  assert_int_equal(wake.size, 0);
-  side_lane_drain(p.l);
+  assert_int_equal(side_lane_send_to(p.l, p.b, 10, p.now), KDP_OK);
+  assert_int_equal(side_lane_wakes(p.l), 0); /* lane 0 looks by itself, later */
+  uint64_t noted = p.now.boot;
+  p.now = node_later(p.now, 1);
+  node_forget(p.a);
+  kdp_wg_want_handshake(p.a->device, peer, p.now.boot);
   node_tick(p.a, p.now);
   node_exchange(p.a, p.b, p.now);
-  assert_true(node_peer_of(p.a, p.b)->current->birth == p.now.boot);
+  assert_true(peer->current->birth == p.now.boot);
+  assert_true(peer->notes.seen_sent < noted);
   node_forget(p.a);
-  pass_time(&p, SECONDS(5));
+  pass_time(&p, SECONDS(6));
+  assert_true(peer->notes.seen_sent == noted);
   assert_int_equal(node_count_sent(p.a, KDP_WG_INITIATION, NULL), 0);
   done(&p);
 }
@@ -890,6 +928,7 @@ int main(void) {
       cmocka_unit_test(another_lane_seals_and_opens_with_a_session_that_is_up),
       cmocka_unit_test(what_is_refused_without_a_change_is_refused_by_the_lane_itself),
       cmocka_unit_test(each_peer_of_a_mixed_batch_has_its_path),
+      cmocka_unit_test(peers_of_one_place_keep_their_paths_apart),
       cmocka_unit_test(handshake_messages_are_handed_over_and_lane_0_answers),
       cmocka_unit_test(a_packet_from_elsewhere_is_handed_over_and_the_endpoint_follows),
       cmocka_unit_test(paths_of_one_batch_are_told_apart),

@@ -1,0 +1,33 @@
+"""`lanes`: one engine in memory on two threads, each with a lane of its own, over one thread."""
+import json
+import os
+
+from .figures import ratios, show, summary, table
+from .hosts import run as run_command
+from .native import with_data_plane
+
+
+def beside(figure):
+    """What both reach together, each as a share of what it reaches alone, added: 2 when neither notices the other."""
+    shares = zip(figure["beside, seal"], figure["seal"], figure["beside, open"], figure["open"])
+    return summary(with_other / alone + other / other_alone for with_other, alone, other, other_alone in shares)
+
+
+def evaluate(figure):
+    return {
+        "two": ratios(figure["seal two"], figure["seal"]),
+        "apart": ratios(figure["seal apart"], figure["seal"]),
+        "beside": beside(figure),
+    }
+
+
+def run(seconds):
+    output = run_command(with_data_plane("lanes"), str(seconds), env=dict(os.environ))
+    figures = [json.loads(line) for line in output.splitlines()]
+    results = {"unit": "packets per second of processor time", "figures": figures, "ratios": {str(f["size"]): evaluate(f) for f in figures}}
+    rows = [
+        (f"{f['size']} bytes, batch {f['batch']}, {f['rounds']} rounds", *(show(r[name]) if f["rounds"] else "too busy" for name in ("two", "beside", "apart")))
+        for f, r in zip(figures, results["ratios"].values())
+    ]
+    header = ("two threads over one", "seal for one key pair", "seal beside open, over each alone", "two engines (the machine's own)")
+    return results, table(header, rows)
