@@ -17,6 +17,9 @@ typedef struct kdp_blake2s {
 /* `hash_size` 1 to 32; `key_size` 0 to 32. */
 void kdp_blake2s_start(kdp_blake2s *state, uint32_t hash_size, const void *key, uint32_t key_size);
 void kdp_blake2s_update(kdp_blake2s *state, const void *bytes, size_t size);
+/* After whole blocks: the last one is no longer held back, as more is sure to follow. For a state that several hashes
+   begin with. */
+void kdp_blake2s_go_on(kdp_blake2s *state);
 /* Writes hash_size bytes and wipes the state. */
 void kdp_blake2s_finish(kdp_blake2s *state, uint8_t *hash);
 
