@@ -36,12 +36,27 @@ class Row:
         return f"{sign} {self.target:g}{self.unit}{aim}"
 
 
+class NotRun(Exception):
+    """The options left it out: there is no row, rather than one that is missing."""
+
+
 def ratio(kind):
-    return lambda r: r["ratios"][kind][f"{PEER}/{PEER}"]
+    def find(results):
+        if kind not in results["ratios"]:
+            raise NotRun
+        return results["ratios"][kind][f"{PEER}/{PEER}"]
+
+    return find
 
 
 def mixed(pair):
-    return lambda r: r["mixed over peer"]["TCP, one stream"][pair]
+    def find(results):
+        kind = "TCP, one stream"
+        if kind not in results["ratios"] or not results["mixed"]:
+            raise NotRun
+        return results["mixed over peer"][kind][pair]
+
+    return find
 
 
 def engine_share(results):
@@ -110,9 +125,13 @@ ROWS = (
 )
 
 
+def entry_of(row):
+    return {"benchmark": row.benchmark, "what": row.what, "target": row.wanted(), "measured": None, "spread": None, "note": ""}
+
+
 def judge(row, results):
     """What came of a row, given the results of its benchmark."""
-    entry = {"benchmark": row.benchmark, "what": row.what, "target": row.wanted(), "measured": None, "spread": None, "note": ""}
+    entry = entry_of(row)
     try:
         found = row.find(results)
     except (KeyError, TypeError, ValueError):
@@ -135,9 +154,12 @@ def headline(results, failed=()):
     rows = []
     for row in ROWS:
         if row.benchmark in failed:
-            rows.append({**judge(row, {}), "note": f"{row.benchmark} failed"})
+            rows.append({**entry_of(row), "outcome": MISSING, "note": f"{row.benchmark} failed"})
         elif row.benchmark in results:
-            rows.append(judge(row, results[row.benchmark]))
+            try:
+                rows.append(judge(row, results[row.benchmark]))
+            except NotRun:
+                pass
     return rows
 
 

@@ -122,6 +122,7 @@ def run(ours_program, peers, secondary, rounds, seconds, kinds=None, mixed=True)
         },
         "calls": {name: calls_summary([r["calls"] for r in rs if r["calls"]]) for name, rs in runs.items() if "calls" in rs[0]},
         "ratios": {kind: {} for kind in kinds},
+        "mixed": mixed,
         "mixed over peer": {kind: {} for kind in kinds},
         "io_uring": measure_io_uring(seconds, min(rounds, 2)),
     }

@@ -10,6 +10,7 @@ def tunnel(ours=6.0, peer=3.0):
     kinds = PEER_FIGURES["tunnel"]
     return {
         "ratios": {kind: {f"{PEER}/{PEER}": figure(known)} for kind, known in kinds.items()},
+        "mixed": True,
         "mixed over peer": {kind: {f"kape/{PEER}": figure(known), f"{PEER}/kape": figure(known)} for kind, known in kinds.items()},
         "calls": {"kape/kape": {"sender": summary([3.0]), "receiver": summary([2.6])}},
         "io_uring": {"calls": {"sender": summary([0.9]), "receiver": summary([1.1])}},

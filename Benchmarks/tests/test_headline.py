@@ -22,6 +22,14 @@ class Headline(unittest.TestCase):
         self.assertEqual([r["outcome"] for r in rows], [headline.MISSING] * 3 + [headline.REACHED])
         self.assertEqual(rows[0]["note"], "null failed")
 
+    def test_what_the_options_left_out_has_no_row(self):
+        results = sample.tunnel(12, 3)
+        results["mixed"] = False
+        results["ratios"] = {"TCP, one stream": results["ratios"]["TCP, one stream"]}
+        rows = headline.headline({"tunnel": results})
+        self.assertEqual(len(rows), 5)  # one stream, and four of system calls
+        self.assertEqual(headline.failures(rows), [])
+
     def test_below_its_target(self):
         rows = headline.headline({"tunnel": sample.tunnel(ours=5.0, peer=3.0)})
         self.assertEqual(row(rows, "one TCP stream")["outcome"], headline.BELOW)
