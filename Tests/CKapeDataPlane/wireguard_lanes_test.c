@@ -556,6 +556,37 @@ static void lane_0_is_woken_once_as_long_as_a_peer_is_active(void **state) {
   done(&p);
 }
 
+/* Twenty that become active a few milliseconds apart are looked at together from then on. */
+static void many_active_peers_do_not_wake_lane_0_more_often(void **state) {
+  (void)state;
+  enum { PEERS = 20 };
+  node *a = node_make(1, NULL, &three_lanes), *peer[PEERS];
+  kdp_now now = node_time(1000);
+  for (int i = 0; i < PEERS; i++) {
+    peer[i] = node_make((uint8_t)(2 + i), NULL, NULL);
+    node_connect(a, peer[i], now);
+  }
+  side_lane *l = side_lane_make(a, 1);
+  for (int i = 0; i < PEERS; i++) {
+    now = node_later(now, 3 * KDP_MILLISECOND);
+    assert_int_equal(side_lane_send_to(l, peer[i], 10, now), KDP_OK);
+    (void)side_lane_pass_on(l, now);
+  }
+  uint32_t ticks = 0;
+  for (uint64_t until = now.boot + 2 * KDP_WG_NOTES_INTERVAL, next; (next = kdp_engine_deadline(a->lane)) <= until;) {
+    now = node_later(now, next - now.boot);
+    node_tick(a, now);
+    ticks++;
+  }
+  assert_in_range(ticks, 1, 2);
+  for (int i = 0; i < PEERS; i++)
+    assert_int_equal(atomic_load(&node_peer_of(a, peer[i])->notes.watched), 0);
+  side_lane_free(l);
+  for (int i = 0; i < PEERS; i++)
+    node_free(peer[i]);
+  node_free(a);
+}
+
 /* The wake finds no room among the actions: the lane's own deadline brings it about. */
 static void a_wake_waits_for_room(void **state) {
   (void)state;
@@ -939,6 +970,7 @@ int main(void) {
       cmocka_unit_test(lanes_that_use_a_session_up_send_nothing_beyond_its_last_counter),
       cmocka_unit_test(a_counter_beyond_the_last_is_dropped),
       cmocka_unit_test(lane_0_is_woken_once_as_long_as_a_peer_is_active),
+      cmocka_unit_test(many_active_peers_do_not_wake_lane_0_more_often),
       cmocka_unit_test(a_wake_waits_for_room),
       cmocka_unit_test(data_without_an_answer_begins_a_handshake_after_15_s),
       cmocka_unit_test(an_answer_on_a_lane_begins_no_handshake),

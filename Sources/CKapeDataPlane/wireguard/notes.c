@@ -76,7 +76,8 @@ void kdp_wg_notes_look(kdp_wg_device *device, kdp_wg_peer *peer, kdp_out *out, k
 static void watch(kdp_wg_device *device, kdp_wg_peer *peer, kdp_out *out, kdp_now now) {
   kdp_wg_notes_look(device, peer, out, now);
   peer->notes.active = false;
-  kdp_wg_timer_set(device, peer, KDP_WG_TIMER_NOTES, now.boot + KDP_WG_NOTES_INTERVAL);
+  uint64_t again = now.boot + KDP_WG_NOTES_INTERVAL;
+  kdp_wg_timer_set(device, peer, KDP_WG_TIMER_NOTES, again - again % KDP_WG_NOTES_STEP);
 }
 
 void kdp_wg_notes_collect(kdp_wg_device *device, kdp_out *out, kdp_now now) {

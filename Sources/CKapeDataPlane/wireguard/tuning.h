@@ -66,6 +66,8 @@ enum {
 /* How often lane 0 looks at what other lanes note of a busy peer: seldom enough to cost nothing, often enough that a
    renewal of its keys, which has seconds, is not late. */
 #define KDP_WG_NOTES_INTERVAL (500 * KDP_MILLISECOND)
+/* Looks fall on multiples of this, so that lane 0 wakes ten times a second for ten thousand busy peers as for one. */
+#define KDP_WG_NOTES_STEP (100 * KDP_MILLISECOND)
 
 /* When no packet slot is free, own messages are tried again after this. */
 #define KDP_WG_POOL_RETRY (1 * KDP_MILLISECOND)
