@@ -1,6 +1,7 @@
 /* The worker's loop: rounds of commands, inside to wire, wire to inside, timers and events, each run to completion. */
 #define _GNU_SOURCE /* struct mmsghdr, struct in6_pktinfo */
 #include <errno.h>
+#include <sched.h>
 #include <string.h>
 
 #include "io/worker_state.h"
@@ -77,6 +78,7 @@ static void take_inside(kdp_worker *worker) {
         break;
       }
       kdp_count(&worker->count.tun_reads, 1);
+      worker->frames_read++;
       worker->frame_size = (uint32_t)size;
     }
     split(worker, &full);
@@ -191,6 +193,16 @@ static void unblock(kdp_worker *worker) {
   if (flush) kdp_output_flush(worker);
 }
 
+static void give_way(kdp_worker *worker) {
+  uint32_t frames = worker->frames_read;
+  worker->frames_read = 0;
+  if (frames < KDP_GIVE_WAY_FRAMES) return;
+  uint64_t before = kdp_now_read().boot;
+  if (!kdp_give_way_due(&worker->give_way, frames, before - worker->now.boot)) return;
+  sched_yield();
+  kdp_give_way_took(&worker->give_way, kdp_now_read().boot - before);
+}
+
 static void run_round(kdp_worker *worker) {
   worker->now = kdp_now_read();
   run_commands(worker);
@@ -214,6 +226,7 @@ static void run_round(kdp_worker *worker) {
     kdp_output_flush(worker);
   }
   if (worker->routes.count && kdp_route_deadline(&worker->routes) <= worker->now.boot) recheck_routes(worker);
+  give_way(worker);
   kdp_lane_quiescent(worker->lane, worker->now);
   if (kdp_worker_is_first(worker)) {
     forward_events(worker);

@@ -7,6 +7,7 @@
 
 #include "io/command_queue.h"
 #include "io/event_channel.h"
+#include "io/give_way.h"
 #include "io/group.h"
 #include "io/receive.h"
 #include "io/route_table.h"
@@ -122,6 +123,9 @@ struct kdp_worker {
   uint64_t wire_retry, inside_retry; /* boot clock; KDP_NEVER: when there is room */
   bool socket_full[KDP_UDP_SOCKETS]; /* wire_flow is blocked until this one has room: the others have it already */
   bool outside_waits;                /* the engine takes no more from the wire before something has left on it */
+
+  uint32_t frames_read; /* in this round */
+  kdp_give_way give_way;
 
   int wake; /* eventfd: commands, stop */
   kdp_command_queue commands;
