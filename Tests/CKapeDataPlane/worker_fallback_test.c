@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "core/bytes.h"
+#include "kdp/socket_address.h"
 #include "support/kernel_faults_calls.h"
 #include "support/rig.h"
 
@@ -63,7 +64,7 @@ static uint32_t count_events(rig *r, kdp_event_kind kind) {
   return count;
 }
 
-static void a_refused_segmented_send_turns_segmentation_off(void **state, int error) {
+static void a_refused_segmented_send_concerns_its_destination(void **state, int error) {
   rig r;
   open_rig(&r, state);
   faults.segmented_send = error;
@@ -74,19 +75,83 @@ static void a_refused_segmented_send_turns_segmentation_off(void **state, int er
   kdp_event event;
   assert_true(rig_event(&r, KDP_EVENT_FALLBACK, &event));
   assert_int_equal(event.value, KDP_FALLBACK_NO_UDP_SEGMENT);
-  assert_int_equal(event.address.family, KDP_FAMILY_NONE);
-  assert_true(kdp_worker_active_fallbacks(r.worker) & KDP_FALLBACK_NO_UDP_SEGMENT);
+  assert_true(kdp_address_equal(&event.address, &r.engine.path.remote)); /* its scope */
+  assert_int_equal(kdp_worker_active_fallbacks(r.worker), 0);
   one_batch(&r, SEGMENTS);
   assert_int_equal(faults.segmented_tries, 1); /* not tried again */
   assert_int_equal(count_events(&r, KDP_EVENT_FALLBACK), 0);
+  faults.segmented_send = 0;
+  rig_move_wire(&r);
+  one_batch(&r, 2 * SEGMENTS);
+  assert_int_equal(faults.segmented_tries, 2); /* others are sent to as before */
   assert_int_equal(rig_close(&r), KDP_OK);
 }
 
-static void eio_turns_segmentation_off_and_loses_nothing(void **state) {
-  a_refused_segmented_send_turns_segmentation_off(state, EIO);
+static void eio_leaves_its_destination_unsegmented_and_loses_nothing(void **state) {
+  a_refused_segmented_send_concerns_its_destination(state, EIO);
 }
-static void einval_turns_segmentation_off_and_loses_nothing(void **state) {
-  a_refused_segmented_send_turns_segmentation_off(state, EINVAL);
+static void einval_leaves_its_destination_unsegmented_and_loses_nothing(void **state) {
+  a_refused_segmented_send_concerns_its_destination(state, EINVAL);
+}
+
+static void a_segmented_send_that_several_destinations_refuse_is_given_up(void **state) {
+  const int errors[] = {EIO, EINVAL};
+  for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++) {
+    rig r;
+    open_rig(&r, state);
+    faults.segmented_send = errors[i];
+    rig_start(&r);
+    for (uint64_t destination = 0; destination < 5; destination++) {
+      one_batch(&r, destination * SEGMENTS);
+      assert_int_equal(faults.segmented_tries, destination < 3 ? destination + 1 : 3);
+      bool off = (kdp_worker_active_fallbacks(r.worker) & KDP_FALLBACK_NO_UDP_SEGMENT) != 0;
+      assert_int_equal(off, destination >= 2);
+      rig_move_wire(&r);
+    }
+    kdp_event event;
+    for (int told = 0; told < 3; told++) {
+      assert_true(rig_event(&r, KDP_EVENT_FALLBACK, &event));
+      assert_int_equal(event.address.family, told < 2 ? KDP_FAMILY_IPV4 : KDP_FAMILY_NONE);
+    }
+    assert_int_equal(count_events(&r, KDP_EVENT_FALLBACK), 0);
+    assert_int_equal(rig_close(&r), KDP_OK);
+  }
+}
+
+/* Two of many have a way that cannot do it; each other one takes it, so it is not the socket. */
+static void destinations_that_take_it_keep_it_on(void **state) {
+  rig r;
+  open_rig(&r, state);
+  rig_start(&r);
+  for (uint64_t destination = 0; destination < 8; destination++) {
+    faults.segmented_send = destination % 2 == 0 ? EIO : 0;
+    one_batch(&r, destination * SEGMENTS);
+    rig_move_wire(&r);
+  }
+  assert_int_equal(faults.segmented_tries, 8);
+  assert_int_equal(kdp_worker_active_fallbacks(r.worker), 0);
+  assert_int_equal(count_events(&r, KDP_EVENT_FALLBACK), 4);
+  assert_int_equal(rig_close(&r), KDP_OK);
+}
+
+static void new_sockets_try_again(rig *r, kdp_worker *worker) {
+  r->connected = false;
+  assert_int_equal(kdp_worker_set_port(worker, 0), KDP_OK);
+}
+
+static void a_destination_that_refused_is_tried_again_by_new_sockets(void **state) {
+  rig r;
+  open_rig(&r, state);
+  faults.segmented_send = EIO;
+  rig_start(&r);
+  one_batch(&r, 0);
+  faults.segmented_send = 0;
+  one_batch(&r, SEGMENTS);
+  assert_int_equal(faults.segmented_tries, 1);
+  rig_sync(&r, new_sockets_try_again);
+  one_batch(&r, 2 * SEGMENTS);
+  assert_int_equal(faults.segmented_tries, 2);
+  assert_int_equal(rig_close(&r), KDP_OK);
 }
 
 /* Kernels before 6.11 take 64 segments: that is no reason to do without. */
@@ -286,7 +351,7 @@ static void a_refused_segmented_send_keeps_its_source(void **state) {
   faults.segmented_send = EINVAL;
   rig_start(&r);
   one_batch(&r, 0);
-  assert_true(kdp_worker_active_fallbacks(r.worker) & KDP_FALLBACK_NO_UDP_SEGMENT);
+  assert_int_equal(faults.segmented_tries, 2); /* with the source, and without it */
   faults.segmented_send = 0;
   faults.source = ECONNREFUSED; /* seen if the source is still used */
   static uint8_t frame[RIG_FRAME];
@@ -295,6 +360,114 @@ static void a_refused_segmented_send_keeps_its_source(void **state) {
   assert_int_equal(rig_receive(&r, datagram, sizeof datagram, 50), -1);
   assert_true(faults.send_faults > 2);
   rig_close(&r);
+}
+
+/* ---- One family's socket is full ---- */
+
+static kdp_path to_ipv6(rig *r, int *fd) {
+  struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+  socklen_t size = sizeof six;
+  *fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (*fd < 0 || bind(*fd, (struct sockaddr *)&six, size) != 0) {
+    rig_close(r);
+    skip();
+  }
+  assert_int_equal(getsockname(*fd, (struct sockaddr *)&six, &size), 0);
+  kdp_path path = {0};
+  kdp_socket_address name = {.ipv6 = six};
+  kdp_socket_address_read(&name, &path.remote);
+  return path;
+}
+
+static void use_scratch_path(rig *r, kdp_worker *worker) {
+  (void)worker;
+  r->engine.path = *(const kdp_path *)r->scratch;
+}
+
+/* The worker has read `frames` from the TUN, and the engine has had them. */
+static bool has_taken(rig *r, uint64_t frames) {
+  kdp_io_statistics statistics;
+  for (int tries = 0; tries < 2000; tries++) {
+    kdp_worker_statistics(r->worker, &statistics);
+    if (statistics.tun_reads >= frames) {
+      rig_sync(r, NULL);
+      return true;
+    }
+    usleep(1000);
+  }
+  return false;
+}
+
+static void use_path(rig *r, kdp_path *path) {
+  r->scratch = path;
+  rig_sync(r, use_scratch_path);
+}
+
+static bool arrives(int fd, uint64_t number) {
+  uint8_t datagram[2048];
+  uint64_t got_number = 0;
+  struct timeval limit = {.tv_sec = 2};
+  assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit), 0);
+  ssize_t got;
+  do {
+    got = recv(fd, datagram, sizeof datagram, 0);
+  } while (got < 0 && errno == EINTR); /* an io_uring wakes the thread that made it */
+  return got > 0 && passthrough_read(datagram, (size_t)got, &got_number) && got_number == number;
+}
+
+/* A full socket of one family: what is for the other leaves, whether it came before, together with it or later, and
+   however much waits; in the end everything has come, in order. */
+static void a_full_socket_does_not_hold_up_the_other_family(void **state) {
+  enum { ROUNDS = 100 };
+  rig r;
+  open_rig(&r, state);
+  int six;
+  kdp_path ipv4 = r.engine.path, ipv6 = to_ipv6(&r, &six);
+  faults.full_family = AF_INET;
+  rig_start(&r);
+  static uint8_t packet[600];
+  uint64_t number = 0;
+  for (int round = 0; round < ROUNDS; round++) {
+    use_path(&r, &ipv4);
+    rig_write_packet(&r, packet, rig_udp_packet(&r, false, 0, 100, packet));
+    if (!has_taken(&r, number + 1)) fail_msg("packet %d by IPv4 was not taken", round);
+    use_path(&r, &ipv6);
+    rig_write_packet(&r, packet, rig_udp_packet(&r, false, 0, 100, packet));
+    if (!arrives(six, number + 1)) fail_msg("packet %d by IPv6 did not come", round);
+    number += 2;
+  }
+  assert_int_equal(rig_receive(&r, packet, sizeof packet, 0), -1);
+  faults.full_family = 0;
+  for (uint64_t round = 0; round < ROUNDS; round++)
+    assert_true(arrives(r.wire, 2 * round));
+  kdp_io_statistics statistics;
+  kdp_worker_statistics(r.worker, &statistics);
+  assert_int_equal(statistics.status[KDP_SEND_REFUSED], 0);
+  close(six);
+  assert_int_equal(rig_close(&r), KDP_OK);
+}
+
+/* More destinations wait than a batch has paths, again and again: paths of what has left are used again. */
+static void paths_of_what_has_left_are_free_for_others(void **state) {
+  rig r;
+  open_rig(&r, state);
+  int six;
+  kdp_path ipv6 = to_ipv6(&r, &six);
+  faults.full_family = AF_INET;
+  rig_start(&r);
+  static uint8_t packet[600];
+  rig_write_packet(&r, packet, rig_udp_packet(&r, false, 0, 100, packet));
+  assert_true(has_taken(&r, 1));
+  for (uint64_t i = 0; i < 3 * KDP_BATCH_PATHS; i++) {
+    ipv6.local = (kdp_address){.family = KDP_FAMILY_IPV6, .bytes = {[15] = 1}, .port = (uint16_t)i};
+    use_path(&r, &ipv6);
+    rig_write_packet(&r, packet, rig_udp_packet(&r, false, 0, 100, packet));
+    if (!arrives(six, i + 1)) fail_msg("packet %d by IPv6 did not come", (int)i);
+  }
+  faults.full_family = 0;
+  assert_true(arrives(r.wire, 0));
+  close(six);
+  assert_int_equal(rig_close(&r), KDP_OK);
 }
 
 /* ---- TUN writes ---- */
@@ -479,8 +652,11 @@ static void io_uring_can_be_ruled_out(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(eio_turns_segmentation_off_and_loses_nothing),
-      cmocka_unit_test(einval_turns_segmentation_off_and_loses_nothing),
+      cmocka_unit_test(eio_leaves_its_destination_unsegmented_and_loses_nothing),
+      cmocka_unit_test(einval_leaves_its_destination_unsegmented_and_loses_nothing),
+      cmocka_unit_test(a_segmented_send_that_several_destinations_refuse_is_given_up),
+      cmocka_unit_test(destinations_that_take_it_keep_it_on),
+      cmocka_unit_test(a_destination_that_refused_is_tried_again_by_new_sockets),
       cmocka_unit_test(einval_above_64_segments_only_lowers_the_limit),
       cmocka_unit_test(emsgsize_leaves_that_destination_unsegmented),
       cmocka_unit_test(einval_of_a_route_with_a_small_mtu_is_a_matter_of_that_destination),
@@ -491,6 +667,8 @@ int main(void) {
       cmocka_unit_test(lost_sockets_are_made_again_as_soon_as_they_can_be),
       cmocka_unit_test(a_source_address_that_is_gone_is_left_out),
       cmocka_unit_test(a_refused_segmented_send_keeps_its_source),
+      cmocka_unit_test(a_full_socket_does_not_hold_up_the_other_family),
+      cmocka_unit_test(paths_of_what_has_left_are_free_for_others),
       cmocka_unit_test(a_refused_joined_write_is_written_singly),
       cmocka_unit_test(a_full_tun_makes_the_packets_wait),
       cmocka_unit_test(a_full_tun_and_new_sockets_do_not_make_the_worker_spin),

@@ -24,7 +24,7 @@ static void push(kdp_worker *worker, kdp_batch *batch, uint32_t (*call)(kdp_lane
       stuck = false;
       continue;
     }
-    if (worker->wire_flow == KDP_FLOW_BLOCKED || worker->inside_flow == KDP_FLOW_BLOCKED) break;
+    if (!kdp_worker_has_wire_room(worker) || worker->inside_flow == KDP_FLOW_BLOCKED) break;
     if (stuck) { /* all output is drained and still it takes nothing: it must not stop the rest */
       kdp_count(&worker->count.status[KDP_POOL_EMPTY], 1);
       kdp_pool_release(worker->pool, view.packet->slot);
@@ -107,7 +107,7 @@ static void cut(kdp_worker *worker) {
 
 static void push_outside(kdp_worker *worker) {
   push(worker, &worker->outside, kdp_engine_outside);
-  worker->outside_waits = worker->outside.count > 0 && worker->wire_flow == KDP_FLOW_BLOCKED;
+  worker->outside_waits = worker->outside.count > 0 && !kdp_worker_has_wire_room(worker);
 }
 
 static void take_outside(kdp_worker *worker) {
@@ -166,11 +166,9 @@ static uint64_t sooner(uint64_t a, uint64_t b) {
 
 static uint64_t next_deadline(const kdp_worker *worker) {
   uint64_t deadline = kdp_engine_deadline(worker->lane);
-  if (worker->wire_flow == KDP_FLOW_BLOCKED) {
-    /* The engine was called at its deadline: what it still has to say waits for room on the wire. */
-    if (deadline <= worker->now.boot) deadline = KDP_NEVER;
-    deadline = sooner(deadline, worker->wire_retry);
-  }
+  /* The engine was called at its deadline: what it still has to say waits for room on the wire. */
+  if (!kdp_worker_has_wire_room(worker) && deadline <= worker->now.boot) deadline = KDP_NEVER;
+  if (worker->wire_flow == KDP_FLOW_BLOCKED) deadline = sooner(deadline, worker->wire_retry);
   if (worker->inside_flow == KDP_FLOW_BLOCKED) deadline = sooner(deadline, worker->inside_retry);
   if (worker->routes.count) deadline = sooner(deadline, kdp_route_deadline(&worker->routes));
   if (kdp_worker_has_lost_sockets(worker)) deadline = sooner(deadline, worker->rebind_after);
@@ -179,12 +177,15 @@ static uint64_t next_deadline(const kdp_worker *worker) {
 
 static void unblock(kdp_worker *worker) {
   bool flush = false;
-  if (worker->wire_flow == KDP_FLOW_BLOCKED &&
-      ((worker->ready & KDP_READY_WIRE_ROOM) || worker->wire_retry <= worker->now.boot)) {
-    worker->wire_flow = KDP_FLOW_OPEN;
-    worker->outside_waits = false; /* though what comes from the inside may block the wire again, first */
+  if (worker->ready & KDP_READY_WIRE_ROOM) {
+    worker->socket_full[KDP_UDP_IPV4] = worker->socket_full[KDP_UDP_IPV6] = false;
     flush = true;
   }
+  if (worker->wire_flow == KDP_FLOW_BLOCKED && worker->wire_retry <= worker->now.boot) {
+    worker->wire_flow = KDP_FLOW_OPEN;
+    flush = true;
+  }
+  if (flush) worker->outside_waits = false; /* though what comes from the inside may block the wire again, first */
   if (worker->inside_flow == KDP_FLOW_BLOCKED &&
       ((worker->ready & KDP_READY_INSIDE_ROOM) || worker->inside_retry <= worker->now.boot)) {
     worker->inside_flow = KDP_FLOW_OPEN;

@@ -6,6 +6,8 @@
 #include "io/worker_state.h"
 
 enum { UDP_HEADER = 8, IPV4_HEADER = 20, IPV6_HEADER = 40 };
+/* Destinations in a row that refuse a segmented send, none between them that takes one: then it is not their matter. */
+enum { SEGMENT_REFUSALS = 3 };
 #define RETRY_DELAY (1 * KDP_MILLISECOND)
 #define BAD_SOURCE_TIME (10 * KDP_SECOND)
 
@@ -82,6 +84,18 @@ static void leave_unsegmented(kdp_worker *worker, const kdp_path *path, uint16_t
   kdp_worker_event(worker, KDP_EVENT_FALLBACK, KDP_SEND_TOO_BIG, KDP_FALLBACK_NO_UDP_SEGMENT, &path->remote);
 }
 
+/* No word of why. The way to this destination may be what cannot do it (an interface without checksums of its own, a
+   policy of IPsec), or the socket. */
+static void turn_segments_off(kdp_worker *worker, const kdp_send_item *item, const kdp_path *path, uint16_t mtu) {
+  if (++worker->segment_refusals[item->socket] < SEGMENT_REFUSALS) {
+    kdp_route_refuse_all(&worker->routes, path, mtu, worker->now.boot);
+    kdp_worker_event(worker, KDP_EVENT_FALLBACK, KDP_UNSUPPORTED, KDP_FALLBACK_NO_UDP_SEGMENT, &path->remote);
+    return;
+  }
+  worker->udp.segment[item->socket] = false;
+  kdp_worker_fall_back(worker, KDP_FALLBACK_NO_UDP_SEGMENT, NULL);
+}
+
 /* Decides about a failed item. True: its packets are to be tried again (perhaps only when there is room). */
 static bool keep_failed(kdp_worker *worker, const kdp_send_item *item, attempt *last) {
   const kdp_batch *wire = &worker->out->wire;
@@ -90,12 +104,7 @@ static bool keep_failed(kdp_worker *worker, const kdp_send_item *item, attempt *
   bool source_tried = last->cleared && last->path == item->path;
   kdp_status status = KDP_SEND_REFUSED;
   switch (item->error) {
-  case EAGAIN:
-    worker->wire_flow = KDP_FLOW_BLOCKED;
-    worker->wire_retry = KDP_NEVER;
-    for (int i = 0; i < KDP_UDP_SOCKETS; i++)
-      worker->socket_full[i] = i == item->socket;
-    return true;
+  case EAGAIN: worker->socket_full[item->socket] = true; return true;
   case ENOBUFS:
   case ENOMEM:
     worker->wire_flow = KDP_FLOW_BLOCKED;
@@ -110,28 +119,24 @@ static bool keep_failed(kdp_worker *worker, const kdp_send_item *item, attempt *
     status = KDP_SEND_TOO_BIG;
     break;
   case EINVAL:
-  case EIO:
+  case EIO: {
     if (item->error == EINVAL && has_source) {
       try_without_source(worker, item->path, last);
       return true;
     }
     if (source_tried) source_was_right(worker, last);
     if (!item->segment) break;
-    if (item->error == EINVAL) {
-      /* Older kernels say this, too, of segments above the MTU: a matter of this destination only. */
-      uint16_t mtu = kdp_worker_learn_mtu(worker, &path);
-      if (mtu != 0 && with_headers(&path, item->segment) > mtu) {
-        leave_unsegmented(worker, &path, item->segment, mtu);
-        return true;
-      }
-    }
-    if (item->error == EINVAL && item->count > KDP_SEND_SEGMENTS_OLD) {
+    uint16_t mtu = kdp_worker_learn_mtu(worker, &path);
+    if (item->error == EINVAL && mtu != 0 && with_headers(&path, item->segment) > mtu) {
+      /* Older kernels say this, too, of segments above the MTU. */
+      leave_unsegmented(worker, &path, item->segment, mtu);
+    } else if (item->error == EINVAL && item->count > KDP_SEND_SEGMENTS_OLD) {
       worker->segments_most = KDP_SEND_SEGMENTS_OLD;
     } else {
-      worker->udp.segment[item->socket] = false;
-      kdp_worker_fall_back(worker, KDP_FALLBACK_NO_UDP_SEGMENT, NULL);
+      turn_segments_off(worker, item, &path, mtu);
     }
     return true;
+  }
   case EADDRNOTAVAIL:
   case ENODEV:
   case ENXIO:
@@ -187,7 +192,10 @@ static uint32_t settle_sends(kdp_worker *worker, uint32_t limit, attempt *last) 
     if (item->error == KDP_SEND_NOT_TRIED) continue;
     if (item->error == 0) {
       sent++;
-      if (item->segment) segmented++;
+      if (item->segment) {
+        segmented++;
+        worker->segment_refusals[item->socket] = 0;
+      }
     } else if (keep_failed(worker, item, last)) {
       continue;
     }
@@ -216,6 +224,7 @@ static void plan_sends(kdp_worker *worker, uint32_t limit) {
   for (int i = 0; i < KDP_UDP_SOCKETS; i++) {
     rules.usable[i] = worker->udp.fd[i] >= 0;
     rules.segment[i] = worker->udp.segment[i];
+    rules.full[i] = worker->socket_full[i];
   }
   kdp_send_plan_make(worker->send, &worker->out->wire, limit, &rules);
 }
@@ -318,27 +327,58 @@ static void settle_writes(kdp_worker *worker) {
 
 /* ---- All of it ---- */
 
+/* Whether there is something to send among the first `limit` packets, besides what waits for a socket that is full. */
+static bool may_send(const kdp_worker *worker, uint32_t limit) {
+  const kdp_batch *wire = &worker->out->wire;
+  if (worker->wire_flow == KDP_FLOW_BLOCKED) return false;
+  if (!worker->socket_full[KDP_UDP_IPV4] && !worker->socket_full[KDP_UDP_IPV6]) return limit > 0;
+  for (uint32_t i = 0; i < limit; i++)
+    if (!worker->socket_full[kdp_send_socket(&wire->path[wire->packet[i].path])]) return true;
+  return false;
+}
+
+/* An action that is about a link has to wait for what leaves on it before. */
+static bool is_in_order(const kdp_action *action) {
+  return action->kind == KDP_ACTION_OPEN || action->kind == KDP_ACTION_CLOSE || action->kind == KDP_ACTION_REBIND;
+}
+
+/* Paths of packets that have left make room for others while some wait. */
+static void drop_unused_paths(kdp_batch *wire) {
+  uint16_t place[KDP_BATCH_PATHS], kept = 0;
+  bool used[KDP_BATCH_PATHS] = {false};
+  for (uint32_t i = 0; i < wire->count; i++)
+    used[wire->packet[i].path] = true;
+  for (uint16_t i = 0; i < wire->path_count; i++) {
+    place[i] = kept;
+    if (used[i]) wire->path[kept++] = wire->path[i];
+  }
+  for (uint32_t i = 0; i < wire->count; i++)
+    wire->packet[i].path = place[wire->packet[i].path];
+  wire->path_count = kept;
+}
+
 void kdp_output_flush(kdp_worker *worker) {
   kdp_out *out = worker->out;
   attempt last = {0};
   for (;;) {
     uint32_t limit = out->action_count ? out->action[0].wire_count : out->wire.count;
     bool write = out->inside.count > 0 && worker->inside_flow == KDP_FLOW_OPEN;
-    bool send = limit > 0 && worker->wire_flow == KDP_FLOW_OPEN;
+    bool send = may_send(worker, limit);
     if (write || send) {
       if (write) plan_writes(worker);
       if (send) plan_sends(worker, limit);
       worker->backend->output(worker, send, write);
       if (write) settle_writes(worker);
       if (send) move_actions(out, limit - settle_sends(worker, limit, &last));
-    } else if (limit == 0 && out->action_count > 0) {
+    } else if (out->action_count > 0 && (limit == 0 || !is_in_order(&out->action[0]))) {
       kdp_action action = out->action[0];
       out->action_count--;
       for (uint32_t i = 0; i < out->action_count; i++)
         out->action[i] = out->action[i + 1];
       apply(worker, &action);
     } else {
-      return;
+      break;
     }
   }
+  if (out->wire.count > 0) drop_unused_paths(&out->wire);
 }

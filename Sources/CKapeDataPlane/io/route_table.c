@@ -41,6 +41,19 @@ void kdp_route_refuse(kdp_route_table *table, const kdp_path *path, uint16_t siz
   route->recheck = boot + KDP_ROUTE_RECHECK;
 }
 
+void kdp_route_refuse_all(kdp_route_table *table, const kdp_path *path, uint16_t mtu, uint64_t boot) {
+  kdp_route_refuse(table, path, 0, mtu, boot);
+}
+
+void kdp_route_forget_refused(kdp_route_table *table) {
+  for (uint32_t i = 0; i < table->count;) {
+    if (table->route[i].largest == 0)
+      table->route[i] = table->route[--table->count];
+    else
+      i++;
+  }
+}
+
 void kdp_route_learn(kdp_route_table *table, const kdp_address *remote, uint16_t mtu, uint64_t boot) {
   kdp_route *route = find(table, remote);
   if (!route) return;

@@ -1,5 +1,5 @@
-/* Destinations whose route refused a segmented send as too large (EMSGSIZE). Few, and mostly none: a small table that
-   costs nothing while it is empty. */
+/* Destinations whose route refused a segmented send: as too large (EMSGSIZE), or at all. Few, and mostly none: a small
+   table that costs nothing while it is empty. */
 #ifndef KDP_IO_ROUTE_TABLE_H
 #define KDP_IO_ROUTE_TABLE_H
 #include "kdp/base.h"
@@ -27,6 +27,10 @@ uint16_t kdp_route_largest(const kdp_route_table *table, const kdp_address *remo
 /* A segmented send of datagrams of `size` bytes was refused; `mtu` is what the route says now. The entry that was
    touched longest ago goes when the table is full. */
 void kdp_route_refuse(kdp_route_table *table, const kdp_path *path, uint16_t size, uint16_t mtu, uint64_t boot);
+/* No datagram to this destination may be part of a segmented send, until its MTU is another or there are new sockets.
+ */
+void kdp_route_refuse_all(kdp_route_table *table, const kdp_path *path, uint16_t mtu, uint64_t boot);
+void kdp_route_forget_refused(kdp_route_table *table); /* of those that refused all: there are new sockets */
 /* What the route to `remote` says at `boot`. Another MTU than before, or none when the entry was due to be asked
    again, takes back what was refused. */
 void kdp_route_learn(kdp_route_table *table, const kdp_address *remote, uint16_t mtu, uint64_t boot);

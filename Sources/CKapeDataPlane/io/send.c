@@ -112,7 +112,7 @@ void kdp_send_plan_make(kdp_send_plan *plan, const kdp_batch *batch, uint32_t li
     }
     uint32_t copies = packet->flags & KDP_THRICE ? 3 : 1;
     if (items + copies > KDP_SEND_ITEMS) break;
-    uint8_t socket = batch->path[path].remote.family == KDP_FAMILY_IPV6 ? KDP_UDP_IPV6 : KDP_UDP_IPV4;
+    uint8_t socket = kdp_send_socket(&batch->path[path]);
     for (uint32_t copy = 0; copy < copies; copy++) {
       /* Until its members are counted, `first` is the packet that the item's chain begins with. */
       plan->item[items] = (kdp_send_item){.first = (uint16_t)count,
@@ -124,6 +124,7 @@ void kdp_send_plan_make(kdp_send_plan *plan, const kdp_batch *batch, uint32_t li
                                           .df = (packet->flags & KDP_DF) != 0,
                                           .error = !plan->name_size[path]   ? EDESTADDRREQ
                                                    : !rules->usable[socket] ? EAFNOSUPPORT
+                                                   : rules->full[socket]    ? EAGAIN
                                                                             : KDP_SEND_NOT_TRIED};
       bytes[items] = packet->size;
       last[items] = (uint16_t)count;

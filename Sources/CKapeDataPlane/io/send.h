@@ -16,6 +16,7 @@ enum { KDP_SEND_ITEMS = KDP_BATCH_CAPACITY, KDP_SEND_CONTROL = 96 };
 
 typedef struct kdp_send_rules {
   bool usable[KDP_UDP_SOCKETS]; /* there is such a socket */
+  bool full[KDP_UDP_SOCKETS];   /* it is full: what is for it waits */
   bool segment[KDP_UDP_SOCKETS];
   uint16_t segments_most;
   const kdp_route_table *routes;
@@ -44,8 +45,13 @@ typedef struct kdp_send_plan {
   _Alignas(struct cmsghdr) uint8_t control[KDP_SEND_ITEMS][KDP_SEND_CONTROL];
 } kdp_send_plan;
 
+/* By which socket a path leaves. */
+static inline uint8_t kdp_send_socket(const kdp_path *path) {
+  return path->remote.family == KDP_FAMILY_IPV6 ? KDP_UDP_IPV6 : KDP_UDP_IPV4;
+}
+
 /* Plans the first `limit` packets of the batch (fewer when the plan is full). Packets whose path has no address
-   or port, or an address of a family without socket, are items whose error is set already. */
+   or port, or an address of a family without socket, or with one that is full, are items whose error is set already. */
 void kdp_send_plan_make(kdp_send_plan *plan, const kdp_batch *batch, uint32_t limit, const kdp_send_rules *rules);
 
 /* Adds what a message says besides its bytes: the source that `path` asks for, the ECN field and the segments' size

@@ -37,6 +37,7 @@ static void let_go(kdp_worker *worker) {
   worker->backend->detach(worker);
   kdp_udp_close(&worker->udp);
   worker->wire_flow = KDP_FLOW_OPEN;
+  worker->socket_full[KDP_UDP_IPV4] = worker->socket_full[KDP_UDP_IPV6] = false;
   worker->outside_waits = false;
 }
 
@@ -45,6 +46,8 @@ static void take(kdp_worker *worker, const kdp_udp_options *options) {
   worker->udp = worker->next_udp;
   worker->next_udp.fd[KDP_UDP_IPV4] = worker->next_udp.fd[KDP_UDP_IPV6] = -1;
   worker->udp_options = *options;
+  worker->segment_refusals[KDP_UDP_IPV4] = worker->segment_refusals[KDP_UDP_IPV6] = 0;
+  kdp_route_forget_refused(&worker->routes);
   worker->backend->attach(worker);
   note_offloads(worker);
 }

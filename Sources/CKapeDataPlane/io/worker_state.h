@@ -117,11 +117,12 @@ struct kdp_worker {
   uint32_t fallbacks, forced_fallbacks;
   uint16_t segments_most;
   kdp_route_table routes;
+  uint32_t segment_refusals[KDP_UDP_SOCKETS]; /* destinations in a row that took no segmented send */
   kdp_bad_source bad_source[KDP_BAD_SOURCES];
   uint32_t bad_source_next;
   kdp_flow wire_flow, inside_flow;
   uint64_t wire_retry, inside_retry; /* boot clock; KDP_NEVER: when there is room */
-  bool socket_full[KDP_UDP_SOCKETS]; /* wire_flow is blocked until this one has room: the others have it already */
+  bool socket_full[KDP_UDP_SOCKETS]; /* what is for this one waits in out->wire; the other's goes on */
   bool outside_waits;                /* the engine takes no more from the wire before something has left on it */
 
   uint32_t frames_read; /* in this round */
@@ -154,7 +155,16 @@ static inline void kdp_count(_Atomic(uint64_t) *counter, uint64_t more) {
 
 /* Whether the worker waits for room in this socket. */
 static inline bool kdp_worker_wants_room(const kdp_worker *worker, int socket) {
-  return worker->wire_flow == KDP_FLOW_BLOCKED && worker->wire_retry == KDP_NEVER && worker->socket_full[socket];
+  return worker->socket_full[socket];
+}
+
+/* Whether output for the wire can be taken: nothing is blocked, or only one socket, and what waits for it leaves half
+   of the room to what is for the other. */
+static inline bool kdp_worker_has_wire_room(const kdp_worker *worker) {
+  if (worker->wire_flow == KDP_FLOW_BLOCKED) return false;
+  const kdp_batch *wire = &worker->out->wire;
+  bool waits = worker->socket_full[KDP_UDP_IPV4] || worker->socket_full[KDP_UDP_IPV6];
+  return !waits || (wire->count < wire->capacity / 2 && wire->path_count < wire->path_capacity / 2);
 }
 
 /* Whether it is the one that others know, on lane 0. */
@@ -166,12 +176,12 @@ static inline bool kdp_worker_is_first(const kdp_worker *worker) {
 kdp_status kdp_loop_run(kdp_worker *worker);
 /* Whether input from either side is to be shown to the engine. */
 static inline bool kdp_worker_may_take_inside(const kdp_worker *worker) {
-  return worker->up && !worker->gone && worker->wire_flow == KDP_FLOW_OPEN;
+  return worker->up && !worker->gone && kdp_worker_has_wire_room(worker);
 }
 static inline bool kdp_worker_may_take_outside(const kdp_worker *worker) {
   if (!worker->up || worker->inside_flow != KDP_FLOW_OPEN) return false;
   /* Input may need an answer: while none can leave there may be no room for it, or no slot to read into. */
-  return worker->wire_flow == KDP_FLOW_OPEN || (!worker->outside_waits && kdp_pool_free_count(worker->pool) > 0);
+  return kdp_worker_has_wire_room(worker) || (!worker->outside_waits && kdp_pool_free_count(worker->pool) > 0);
 }
 /* Whether it is to be read. What is not may not wake the worker either. */
 static inline bool kdp_worker_may_read(const kdp_worker *worker) {

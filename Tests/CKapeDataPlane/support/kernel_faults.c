@@ -14,6 +14,7 @@ kernel_faults faults;
 
 void kernel_faults_clear(void) {
   faults.segmented_send = faults.segment_largest = faults.segments_most = faults.send = faults.send_times = 0;
+  faults.full_family = 0;
   faults.source = faults.joined_write = faults.joined_type = faults.write = faults.write_times = 0;
   faults.uring = 0;
   faults.write_fd = -1;
@@ -29,6 +30,9 @@ static const struct cmsghdr *find(const struct msghdr *message, int level, int t
 
 static int send_rule(const struct msghdr *message, const struct cmsghdr *segment) {
   if (faults.send_times > 0) return faults.send;
+  if (faults.full_family && message->msg_name &&
+      ((const struct sockaddr *)message->msg_name)->sa_family == faults.full_family)
+    return EAGAIN;
   if (faults.source &&
       (find(message, IPPROTO_IP, IP_PKTINFO) != NULL || find(message, IPPROTO_IPV6, IPV6_PKTINFO) != NULL))
     return faults.source;

@@ -13,6 +13,7 @@ typedef struct kernel_faults {
   _Atomic(int) segments_most; /* segmented sends of more get EINVAL; 0: no limit */
   _Atomic(int) send;          /* errno of the next `send_times` messages of any kind */
   _Atomic(int) send_times;
+  _Atomic(int) full_family;  /* sends to addresses of this family get EAGAIN; 0: none */
   _Atomic(int) source;       /* errno of sends with IP_PKTINFO or IPV6_PKTINFO */
   _Atomic(int) joined_write; /* errno of TUN writes whose virtio header has gso_type `joined_type` */
   _Atomic(int) joined_type;

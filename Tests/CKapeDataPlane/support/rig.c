@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "core/bytes.h"
+#include "kdp/socket_address.h"
 #include "net/checksum.h"
 
 enum { BUFFER = 8 << 20 };
@@ -154,6 +155,24 @@ void rig_sync(rig *r, void (*run)(rig *r, kdp_worker *worker)) {
   while (sem_wait(&sync.done) != 0 && errno == EINTR)
     ;
   sem_destroy(&sync.done);
+}
+
+static void move_peer(rig *r, kdp_worker *worker) {
+  r->engine.path.remote.bytes[3]++;
+  (void)kdp_worker_set_fwmark(worker, kdp_worker_fwmark(worker)); /* all threads take part, and so see the new path */
+}
+
+void rig_move_wire(rig *r) {
+  rig_sync(r, move_peer);
+  kdp_socket_address name;
+  socklen_t size = kdp_socket_address_write(&r->engine.path.remote, &name);
+  int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  assert_true(fd >= 0);
+  set_buffers(fd);
+  assert_int_equal(bind(fd, &name.any, size), 0);
+  assert_int_equal(dup2(fd, r->wire), r->wire);
+  close(fd);
+  r->connected = false;
 }
 
 /* ---- Packets ---- */

@@ -46,6 +46,9 @@ kdp_status rig_close(rig *r);
 /* The worker has done what was submitted, and runs on. `run` (or NULL) is called on its thread. */
 void rig_sync(rig *r, void (*run)(rig *r, kdp_worker *worker));
 
+/* The peer is at the next loopback address from now on, and so is `wire`. IPv4. */
+void rig_move_wire(rig *r);
+
 /* An IPv4 or IPv6 UDP packet of `size` bytes with right checksums, in flow `flow`; returns the size. */
 size_t rig_udp_packet(rig *r, bool ipv6, unsigned flow, size_t size, uint8_t *packet);
 /* A TCP super-packet behind its virtio header: `payload` bytes in segments of `segment`. Returns the frame's size. */
