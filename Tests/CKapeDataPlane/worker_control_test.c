@@ -383,10 +383,11 @@ static void arm_engine_sooner(rig *r, kdp_worker *worker) {
 static void an_engine_is_called_at_its_deadline(void **state) {
   rig r;
   open_started(&r, state);
-  for (int i = 0; i < 3; i++) {
+  for (uint64_t i = 0; i < 3; i++) {
     rig_sync(&r, arm_engine);
     if (i == 1) rig_sync(&r, arm_engine_sooner);
-    usleep(80000);
+    for (int tries = 0; r.engine.ticks <= i && tries < 1000; tries++)
+      usleep(10000); /* nothing here wakes the worker */
   }
   kdp_io_statistics statistics;
   kdp_worker_statistics(r.worker, &statistics);

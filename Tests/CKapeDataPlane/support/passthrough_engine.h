@@ -22,7 +22,8 @@ typedef struct passthrough {
   uint8_t ecn;         /* ECN field of what it sends */
   uint16_t inside_mtu; /* 0: 1420 */
   uint32_t take_most;  /* packets taken in one call; 0: all */
-  uint64_t sent, received, damaged, ticks, path_mtu_calls, links_up, links_down, quiescent;
+  uint64_t sent, received, damaged, path_mtu_calls, links_up, links_down, quiescent;
+  _Atomic(uint64_t) ticks;
   uint16_t path_mtu;
   uint8_t last_ecn;
   uint64_t deadline;
