@@ -416,23 +416,6 @@ static void congestion_marks_cross_the_wire(void **state) {
   }
 }
 
-/* As long as that of the kernel's own WireGuard interfaces, unless someone has chosen a length. */
-static void the_queue_of_an_interface_is_long_enough(void **state) {
-  (void)state;
-  two_hosts hosts;
-  kdp_tun tun;
-  two_hosts_open(&hosts);
-  on_host(&hosts, HOST_A);
-  assert_int_equal(kdp_tun_open("kt0", 0, &tun), KDP_OK);
-  on_host_run(&hosts, HOST_A, "ip -o link show kt0 | grep -q 'qlen 1000\\b'");
-  kdp_tun_close(&tun);
-  on_host_run(&hosts, HOST_A, "ip tuntap add kt1 mode tun && ip link set kt1 txqueuelen 300");
-  assert_int_equal(kdp_tun_open("kt1", 0, &tun), KDP_OK);
-  on_host_run(&hosts, HOST_A, "ip -o link show kt1 | grep -q 'qlen 300\\b'");
-  kdp_tun_close(&tun);
-  two_hosts_close(&hosts);
-}
-
 int main(void) {
   const char *missing = two_hosts_missing();
   if (missing) {
@@ -449,7 +432,6 @@ int main(void) {
       cmocka_unit_test(a_route_with_a_smaller_mtu_is_learnt_and_nothing_is_lost),
       cmocka_unit_test(the_source_address_sticks),
       cmocka_unit_test(congestion_marks_cross_the_wire),
-      cmocka_unit_test(the_queue_of_an_interface_is_long_enough),
   };
   int failed = cmocka_run_group_tests_name("tunnel over epoll", tests, NULL, NULL);
   if (!rig_has_uring()) {

@@ -1,5 +1,4 @@
 /* What other threads, and the engine, may ask of a worker. */
-#define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
@@ -11,13 +10,10 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
-#include "io/linux_compat.h"
-#include "io/worker_state.h"
 #include "support/rig.h"
 
 static void open_started(rig *r, void **state) {
@@ -152,32 +148,6 @@ static void it_is_as_nice_as_its_program(void **state) {
   rig_sync(&r, ask_niceness);
   assert_int_equal(niceness, getpriority(PRIO_PROCESS, (id_t)getpid()));
   assert_int_equal(rig_close(&r), KDP_OK);
-}
-
-static kdp_sched_attributes attributes_of_worker;
-
-static void ask_attributes(rig *r, kdp_worker *worker) {
-  (void)r, (void)worker;
-  attributes_of_worker.size = sizeof attributes_of_worker;
-  assert_int_equal(syscall(SYS_sched_getattr, 0, &attributes_of_worker, sizeof attributes_of_worker, 0), 0);
-}
-
-/* What the kernel makes of such a request is seen on this thread: before Linux 6.12 it ignores it. */
-static void it_runs_in_short_slices(void **state) {
-  rig r;
-  open_started(&r, state);
-  rig_sync(&r, ask_attributes);
-  assert_int_equal(rig_close(&r), KDP_OK);
-  kdp_sched_attributes before = {.size = sizeof before}, attributes;
-  assert_int_equal(syscall(SYS_sched_getattr, 0, &before, sizeof before, 0), 0);
-  attributes = before;
-  attributes.runtime = KDP_SLICE;
-  assert_int_equal(syscall(SYS_sched_setattr, 0, &attributes, 0), 0);
-  assert_int_equal(syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0), 0);
-  assert_int_equal(attributes_of_worker.runtime, attributes.runtime);
-  assert_int_equal(attributes_of_worker.policy, before.policy);
-  assert_int_equal(attributes_of_worker.nice, before.nice);
-  assert_int_equal(syscall(SYS_sched_setattr, 0, &before, 0), 0);
 }
 
 /* ---- Events ---- */
@@ -414,7 +384,6 @@ int main(void) {
       cmocka_unit_test(commands_left_when_it_ends_are_told_so),
       cmocka_unit_test(a_worker_that_never_ran_ends_its_commands),
       cmocka_unit_test(it_is_as_nice_as_its_program),
-      cmocka_unit_test(it_runs_in_short_slices),
       cmocka_unit_test(events_wake_their_reader_and_leave_nothing_behind),
       cmocka_unit_test(the_port_can_be_changed_while_it_runs),
       cmocka_unit_test(a_port_that_is_taken_leaves_the_old_one),

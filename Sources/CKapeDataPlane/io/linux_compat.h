@@ -6,7 +6,6 @@
 #include <linux/if_link.h>
 #include <linux/if_tun.h>
 #include <linux/udp.h>
-#include <stdint.h>
 
 /* Linux 6.2: both together and only with TUN_F_CSUM, else EINVAL. */
 #ifndef TUN_F_USO4
@@ -20,16 +19,6 @@
 #ifndef UDP_GRO
 #define UDP_GRO 104
 #endif
-
-/* struct sched_attr in its first form, for which glibc has neither type nor function before 2.41. For SCHED_OTHER
-   `runtime` is the slice, from Linux 6.12 on; before, it is ignored. */
-typedef struct kdp_sched_attributes {
-  uint32_t size, policy;
-  uint64_t flags;
-  int32_t nice;
-  uint32_t priority;
-  uint64_t runtime, deadline, period;
-} kdp_sched_attributes;
 
 /* IORING_OP_READ_MULTISHOT: Linux 6.7. */
 enum { KDP_IORING_OP_READ_MULTISHOT = 49 };

@@ -35,23 +35,6 @@ static int set_header_size(int fd) {
   return ioctl(fd, TUNSETVNETHDRSZ, &size);
 }
 
-/* Frames that wait for a worker which does not run at the moment; what comes on top is lost. The kernel gives a TUN
-   500, a few milliseconds of small packets; its own WireGuard interfaces have 1,000. Who chose another length keeps it.
- */
-enum { QUEUE_OF_KERNEL = 500, QUEUE = 1000 };
-
-static void lengthen_queue(const char *name) {
-  int any = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0); /* these requests take a socket of any kind */
-  if (any < 0) return;
-  struct ifreq request = {0};
-  memcpy(request.ifr_name, name, IFNAMSIZ);
-  if (ioctl(any, SIOCGIFTXQLEN, &request) == 0 && request.ifr_qlen == QUEUE_OF_KERNEL) {
-    request.ifr_qlen = QUEUE;
-    (void)ioctl(any, SIOCSIFTXQLEN, &request); /* refused: only more is lost */
-  }
-  close(any);
-}
-
 static kdp_status fail_closing(int fd) {
   int error = errno;
   close(fd);
@@ -73,7 +56,6 @@ static kdp_status open_queue(const char *name, uint32_t fallbacks, unsigned flag
   request.ifr_flags = (short)(IFF_TUN | IFF_NO_PI | (header ? IFF_VNET_HDR : 0) | flags);
   if (ioctl(fd, TUNSETIFF, &request) != 0) return fail_closing(fd);
   if (header && set_header_size(fd) != 0) return fail_closing(fd);
-  lengthen_queue(request.ifr_name);
   tun->fd = fd;
   memcpy(tun->name, request.ifr_name, sizeof tun->name);
   tun->vnet_header = header;

@@ -1,17 +1,14 @@
 /* A worker's life and what other threads may ask of it. */
 #define _GNU_SOURCE /* struct mmsghdr, struct in6_pktinfo */
 #include <errno.h>
-#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "core/wipe.h"
-#include "io/linux_compat.h"
 #include "io/worker_state.h"
 
 enum { POOL_SLOTS = 48, STACK_SIZE = 256 << 10 };
@@ -221,20 +218,9 @@ static void follow_program(const kdp_worker *worker) {
   (void)pthread_setname_np(pthread_self(), name);
 }
 
-/* A round takes a fraction of a millisecond, but a thread that wakes up waits until whoever runs has had its slice,
-   several milliseconds on a busy machine: packets are late, and small ones fill the TUN's queue meanwhile. Who has a
-   short slice is let in earlier; its share of the processor stays the same. */
-static void run_in_short_slices(void) {
-  kdp_sched_attributes attributes = {.size = sizeof attributes};
-  if (syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) != 0 || attributes.policy != SCHED_OTHER) return;
-  attributes.runtime = KDP_SLICE;
-  (void)syscall(SYS_sched_setattr, 0, &attributes, 0); /* refused: it goes on as it is */
-}
-
 static void *run_thread(void *context) {
   kdp_worker *worker = context;
   follow_program(worker);
-  run_in_short_slices();
   worker->result = kdp_worker_run(worker);
   return NULL;
 }

@@ -29,7 +29,6 @@ enum kdp_ready {
 /* How a batch of output ended. */
 typedef enum kdp_flow { KDP_FLOW_OPEN, KDP_FLOW_BLOCKED } kdp_flow;
 
-#define KDP_SLICE (300 * KDP_MICROSECOND) /* of the scheduler: see run_in_short_slices */
 enum { KDP_BAD_SOURCES = 4, KDP_RECEIVES = 8, KDP_COMMANDS_PER_ROUND = 16, KDP_FRAME_SIZE = KDP_VIRTIO_SIZE + 65536 };
 
 /* The kernel refused these as source of a send; without a source for a while. */
