@@ -8,7 +8,7 @@ import sys
 import time
 import traceback
 
-from . import aead, core, environment, gates, handshake, headline, lanes, latency, memory, null, peers, plots, report, small, tunnel, tunnels
+from . import aead, core, environment, gates, handshake, headline, lanes, latency, memory, null, peers, plots, report, small, threads, tunnel, tunnels
 
 QUICK = {"rounds": 1, "seconds": 1, "memory_seconds": 3, "core_seconds": 0.05}
 
@@ -24,6 +24,7 @@ BENCHMARKS = {
     "memory": lambda c: memory.run(c.ours, c.peers, c.memory_seconds),
     "peers": lambda c: peers.run(c.ours, c.peers, c.rounds, c.seconds),
     "null": lambda c: null.run(c.ours, c.rounds, c.seconds),
+    "threads": lambda c: threads.run(c.rounds, c.seconds),
     "gates": lambda c: gates.run(),
 }
 

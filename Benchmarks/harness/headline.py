@@ -89,6 +89,10 @@ def worse_size(name):
     return lambda results: min((r[name] for r in results["ratios"].values()), key=lambda r: r["median"])
 
 
+def of_threads(kind):
+    return lambda r: r["over one"]["2"][kind]
+
+
 def worse_direction(results):
     if results["most"] < 10_000:
         return None
@@ -114,6 +118,9 @@ ROWS = (
     Row("peers", "10,000 peers: peak resident memory", 60, of_most_peers("peak resident memory, MB"), most=True, unit=" MB"),
     Row("peers", "10,000 peers: throughput over one peer, the worse direction", 0.9, worse_direction),
     Row("peers", "10,000 peers: wg setconf", 1, of_most_peers("wg setconf, s"), most=True, unit=" s"),
+    Row("threads", "two threads over one: one TCP stream", 0.95, of_threads("TCP, one stream")),
+    Row("threads", "the same, four streams", 0.95, of_threads("TCP, four streams")),
+    Row("threads", "the same, UDP of 1,300 bytes", 0.95, of_threads("UDP, 1,300 bytes")),
     Row("handshake", "handshakes answered, 1,024 peers, over four X25519 alone", 0.7, lambda r: r["figures"]["ratio"]),
     Row("lanes", "two threads sealing for one key pair, over one", 1.8, worse_size("two")),
     Row("lanes", "sealing beside opening, over each alone, added", 1.8, worse_size("beside")),

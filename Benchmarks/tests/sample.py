@@ -1,6 +1,7 @@
 """Results of the form that a run has, small enough to read, for the tests of what is made of them."""
 from harness.figures import counted_ratios, summary
 from harness.headline import PEER_FIGURES
+from harness.threads import CHOSEN, compare
 
 PEER = "wireguard-go"
 
@@ -56,8 +57,14 @@ def null():
     return {"shares": {name: share(value) for name, value in names.items()}}
 
 
+def threads(two=3.0, one=3.0):
+    rounds = lambda gbit: [{kind: {"gbit": gbit, "cpu": 2.0} for kind in CHOSEN}]
+    return compare({"1": rounds(one), "2": rounds(two)})
+
+
 def every():
     return {
+        "threads": threads(),
         "tunnel": tunnel(12.0, 3.0),
         "small": small(),
         "latency": latency(),

@@ -41,6 +41,11 @@ class Headline(unittest.TestCase):
         rows = headline.headline({"memory": memory})
         self.assertEqual([r["outcome"] for r in rows], [headline.BELOW, headline.REACHED])
 
+    def test_two_threads_may_be_a_little_slower_than_one(self):
+        outcome = lambda two: {r["outcome"] for r in headline.headline({"threads": sample.threads(two, 3.0)})}
+        self.assertEqual(outcome(2.85), {headline.REACHED})
+        self.assertEqual(outcome(2.84), {headline.BELOW})
+
     def test_without_the_peer_it_is_missing(self):
         results = sample.tunnel()
         results["ratios"] = {kind: {} for kind in results["ratios"]}

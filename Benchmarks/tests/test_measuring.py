@@ -2,7 +2,7 @@ import os
 import tempfile
 import unittest
 
-from harness import core, hosts, iperf, lanes, tunnel
+from harness import core, hosts, iperf, lanes, threads, tunnel
 
 
 class Lanes(unittest.TestCase):
@@ -37,6 +37,16 @@ class Processes(unittest.TestCase):
         while hosts.cpu_of(os.getpid()) == before:
             pass
         self.assertGreaterEqual(hosts.wait_of(os.getpid()), 0)
+
+
+class Threads(unittest.TestCase):
+    def test_are_compared_round_by_round(self):
+        figure = lambda gbit, cpu: {kind: {"gbit": gbit, "cpu": cpu} for kind in threads.CHOSEN}
+        results = threads.compare({"1": [figure(2.0, 1.0), figure(4.0, 2.0)], "2": [figure(3.0, 1.5), figure(4.0, 3.0)]})
+        self.assertEqual(results["over one"]["2"]["TCP, one stream"]["values"], [1.5, 1.0])
+        self.assertEqual(results["cpu over one"]["2"]["TCP, one stream"]["values"], [1.5, 1.5])
+        self.assertNotIn("1", results["over one"])
+        self.assertIn("1.25 (1.00 to 1.50)", threads.text_of(results))
 
 
 class Callgrind(unittest.TestCase):

@@ -7,7 +7,7 @@ struct UpCommand: Command {
   static let name = "up"
   static let summary = "bring a tunnel up from a wg-quick file, as wg-quick does, and run it"
   static let help = """
-    usage: kape up [-f] [--keylog FILE] FILE | NAME
+    usage: kape up [-f] [--threads N] [--keylog FILE] FILE | NAME
 
     Makes the interface that the file describes and sets up all that wg-quick would: addresses, MTU, routes, a full
     tunnel by firewall mark, name servers, and the commands PreUp and PostUp. NAME stands for /etc/wireguard/NAME.conf;
@@ -17,25 +17,28 @@ struct UpCommand: Command {
     'kape down' of that name when the process was killed.
 
       -f, --foreground   stay in the foreground and print a line for each change of state
+      --threads N        pass packets on N threads; see 'kape wg --help'
       --keylog FILE      append all keys to FILE, for Wireshark: who has it can read the traffic and take our place
 
     environment
       KAPE_RUN_DIR       folder for the state of running tunnels (default /run/kape)
       KAPE_STATE_DIR     folder for what outlives them (default /var/lib/kape)
       LOG_LEVEL          with -f: verbose (the default), error or silent
-      KAPE_AEAD, KAPE_BACKEND, KAPE_FALLBACKS   as for 'kape wg'
+      KAPE_AEAD, KAPE_BACKEND, KAPE_FALLBACKS, KAPE_THREADS   as for 'kape wg'
 
     exit status: 0 done; 1 failed, and everything is as before; 2 usage or configuration; 3 no privilege or no TUN;
     4 the name is in use
 
     """
   static let syntax = CommandSyntax(
-    options: ["-f", "--foreground"], optionsWithValue: ["--keylog"], operands: 1...1)
+    options: ["-f", "--foreground"], optionsWithValue: ["--keylog", "--threads"], operands: 1...1)
 
   struct Arguments: Equatable {
     var file = ""
     var isForeground = false
     var keyLogPath: String?
+    /// As it was given.
+    var threads: String?
   }
 
   static func parse(_ arguments: [String]) -> Arguments? {
@@ -47,6 +50,9 @@ struct UpCommand: Command {
       case "--keylog":
         guard let path = rest.popFirst(), !path.isEmpty else { return nil }
         result.keyLogPath = path
+      case "--threads":
+        guard let number = rest.popFirst() else { return nil }
+        result.threads = number
       default:
         guard !argument.hasPrefix("-"), result.file.isEmpty else { return nil }
         result.file = argument
@@ -100,8 +106,10 @@ struct UpCommand: Command {
         "\(file.path): Table: there is no routing table of that name; give its number, or add it to rt_tables(5)")
     }
     do {
+      var options = try TunnelOptions(environment: variable)
+      if let threads = arguments.threads { try options.setThreads(threads, from: "--threads") }
       var request = TunnelSession.Request(
-        file: file, configuration: configuration, table: table, options: try TunnelOptions(environment: variable))
+        file: file, configuration: configuration, table: table, options: options)
       request.listenPortLine = lines["ListenPort"]
       if let path = arguments.keyLogPath {
         warn(
@@ -160,6 +168,7 @@ struct UpCommand: Command {
   {
     var command = ["kape", "up"]
     if let path = arguments.keyLogPath { command += ["--keylog", resolvedPath(path)] }
+    if let threads = arguments.threads { command += ["--threads", threads] }
     command.append(absolute(arguments.file, request))
     do throws(SystemError) {
       let folder = getcwd(nil, 0).map { path in

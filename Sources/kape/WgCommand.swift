@@ -6,8 +6,8 @@ struct WgCommand: Command {
   static let name = "wg"
   static let summary = "make a WireGuard interface for wg(8) and wg-quick(8), as wireguard-go does"
   static let help = """
-    usage: kape wg [-f] [--keylog FILE] INTERFACE
-           kape-wg [-f] [--keylog FILE] INTERFACE
+    usage: kape wg [-f] [--threads N] [--keylog FILE] INTERFACE
+           kape-wg [-f] [--threads N] [--keylog FILE] INTERFACE
            kape wg --version
 
     Makes the interface and serves /var/run/wireguard/INTERFACE.sock, so that wg and wg-quick configure it. Returns
@@ -15,6 +15,8 @@ struct WgCommand: Command {
     SIGTERM and SIGINT.
 
       -f, --foreground   stay in the foreground (also WG_PROCESS_FOREGROUND=1)
+      --threads N        pass packets on N threads, 1 (the default) to 31, also KAPE_THREADS: pays with many peers,
+                         which are spread over them; 2 on an interface made with one queue: one a direction
       --keylog FILE      append all keys to FILE, for Wireshark: who has it can read the traffic and take our place
 
     environment
@@ -32,12 +34,14 @@ struct WgCommand: Command {
 
     """
   static let syntax = CommandSyntax(
-    options: ["-f", "--foreground", "--version"], optionsWithValue: ["--keylog"], operands: 1...1)
+    options: ["-f", "--foreground", "--version"], optionsWithValue: ["--keylog", "--threads"], operands: 1...1)
 
   struct Arguments: Equatable {
     var interface = ""
     var isForeground = false
     var keyLogPath: String?
+    /// As it was given.
+    var threads: String?
   }
 
   static func run(_ arguments: [String]) async -> ExitCode {
@@ -72,6 +76,9 @@ struct WgCommand: Command {
       case "--keylog":
         guard let path = rest.popFirst(), !path.isEmpty else { return nil }
         result.keyLogPath = path
+      case "--threads":
+        guard let number = rest.popFirst() else { return nil }
+        result.threads = number
       default:
         guard !argument.hasPrefix("-"), result.interface.isEmpty else { return nil }
         result.interface = argument
@@ -91,6 +98,7 @@ struct WgCommand: Command {
   private static func startInBackground(_ arguments: Arguments) -> ExitCode {
     var command = ["kape", "wg", "-f"]
     if let path = arguments.keyLogPath { command += ["--keylog", path] }
+    if let threads = arguments.threads { command += ["--threads", threads] }
     command.append(arguments.interface)
     var inherited: [(variable: String, descriptor: Int32)] = []
     for name in ["WG_TUN_FD", "WG_UAPI_FD"] {
@@ -119,8 +127,9 @@ struct WgCommand: Command {
     let signals: TerminationSignals
     do {
       signals = try TerminationSignals()
-      var request = WireGuardService.Request(
-        interface: arguments.interface, options: try TunnelOptions(environment: variable))
+      var options = try TunnelOptions(environment: variable)
+      if let threads = arguments.threads { try options.setThreads(threads, from: "--threads") }
+      var request = WireGuardService.Request(interface: arguments.interface, options: options)
       request.answersStatus = true
       request.tunDescriptor = try descriptor("WG_TUN_FD")
       request.socketDescriptor = try descriptor("WG_UAPI_FD")

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""datagrams.py echo ADDRESS PORT | datagrams.py send ADDRESS PORT SEED COUNT [segmented]
+"""datagrams.py echo ADDRESS PORT | datagrams.py send ADDRESS PORT SEED COUNT [segmented] [any-order]
 
 Sends COUNT datagrams of random sizes (seeded) in windows of 32 and compares what comes back with what went out: each once, unchanged, and in
 order. With `segmented` each window is one send with UDP_SEGMENT, so that the kernel hands super-packets to the interface. Exits 1 with the first
-difference.
+difference. `any-order`: they may overtake each other within a window, as fragments, which have no ports to tell their flow by, do where an
+interface has several queues.
 """
 import random
 import socket
@@ -40,7 +41,16 @@ def sizes_of(rng, segmented):
     return [rng.choice((rng.randrange(8, 1373), rng.randrange(8, 200), 1372, rng.randrange(1373, 9000))) for _ in range(WINDOW)]
 
 
-def send(address, port, seed, count, segmented):
+def differs(window, back):
+    """What is wrong with what came back in place of the window's datagrams, or None."""
+    for position, (sent, got) in enumerate(zip(window, back)):
+        if got != sent:
+            number = struct.unpack(">Q", got[:8])[0] if len(got) >= 8 else None
+            return f"expected number {struct.unpack('>Q', sent[:8])[0]} of {len(sent)} bytes, got number {number} of {len(got)} bytes"
+    return None
+
+
+def send(address, port, seed, count, segmented, any_order):
     rng = random.Random(seed)
     s = open_socket(address)
     s.connect((address, port))
@@ -56,20 +66,23 @@ def send(address, port, seed, count, segmented):
         else:
             for datagram in window:
                 s.send(datagram)
-        for position, datagram in enumerate(window):
+        back = []
+        for position in range(len(window)):
             try:
-                back = s.recv(65535)
+                back.append(s.recv(65535))
             except TimeoutError:
                 sys.exit(f"datagram {position} of a window of {len(window)} (sizes {[len(d) for d in window]}) did not come back")
-            if back != datagram:
-                got = struct.unpack(">Q", back[:8])[0] if len(back) >= 8 else None
-                sys.exit(f"expected number {struct.unpack('>Q', datagram[:8])[0]} of {len(datagram)} bytes, got number {got} of {len(back)} bytes")
+        if any_order:
+            back.sort(key=lambda datagram: datagram[:8])
+        difference = differs(window, back)
+        if difference:
+            sys.exit(difference)
     s.settimeout(0.2)
     try:
         extra = s.recv(65535)
         sys.exit(f"a datagram of {len(extra)} bytes came back twice")
     except TimeoutError:
-        print(f"{number} datagrams came back unchanged and in order")
+        print(f"{number} datagrams came back unchanged" + ("" if any_order else " and in order"))
 
 
 if __name__ == "__main__":
@@ -77,4 +90,4 @@ if __name__ == "__main__":
     if mode == "echo":
         echo(address, port)
     else:
-        send(address, port, int(sys.argv[4]), int(sys.argv[5]), "segmented" in sys.argv[6:])
+        send(address, port, int(sys.argv[4]), int(sys.argv[5]), "segmented" in sys.argv[6:], "any-order" in sys.argv[6:])

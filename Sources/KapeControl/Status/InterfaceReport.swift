@@ -17,6 +17,10 @@ package struct InterfaceReport: Equatable, Sendable {
   /// "epoll" or "io_uring".
   package var backend: String?
   package var fallbacks: [String] = []
+  /// That packets pass on; nil: not told.
+  package var threads: Int?
+  /// Of the interface, that they read; nil: not told.
+  package var queues: Int?
   package var settings: AppliedSettings?
   package var peers: [Peer] = []
   /// nil: not told by whoever runs it.

@@ -24,6 +24,8 @@ package enum StatusJSON {
       .init("up_since", time(report.upSince)), .init("public_key", .optional(report.publicKey)),
       .init("listen_port", .number(report.listenPort)), .init("fwmark", .number(report.firewallMark)),
       .init("backend", .optional(report.backend)), .init("fallbacks", .strings(report.fallbacks)),
+      .init("threads", report.threads.map { .number(UInt32($0)) } ?? .null),
+      .init("queues", report.queues.map { .number(UInt32($0)) } ?? .null),
       .init("settings", report.settings.map(settings) ?? .null), .init("peers", .array(report.peers.map(peer))),
       .init("traffic", report.traffic.map(traffic) ?? .null),
       .init("counters", .object(report.counters.map { .init($0.name.lowercased(), .unsigned($0.value)) })),

@@ -31,6 +31,9 @@ package enum StatusText {
     if report.firewallMark != 0 { rows.append(("fwmark", "0x" + String(report.firewallMark, radix: 16))) }
     if let settings = report.settings { rows += self.rows(settings) }
     if let backend = report.backend { rows.append(("backend", backend)) }
+    if let threads = report.threads, threads > 1 {
+      rows.append(("threads", report.queues == 1 ? "\(threads), one a direction" : "\(threads)"))
+    }
     if !report.fallbacks.isEmpty { rows.append(("fallbacks", report.fallbacks.joined(separator: ", "))) }
     if let traffic = report.traffic {
       rows.append(("inside", "\(count(traffic.insideReceived)) received, \(count(traffic.insideSent)) sent"))

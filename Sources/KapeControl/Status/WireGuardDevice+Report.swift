@@ -13,6 +13,8 @@ extension WireGuardDevice {
       report.firewallMark = interface.firewallMark
     }
     report.backend = backend.rawValue
+    report.threads = threads
+    report.queues = tun.queues.count
     let fallbacks = activeFallbacks
     report.fallbacks = TunnelOptions.Fallbacks.names.filter { fallbacks.contains($0.value) }.map(\.name)
     report.peers = await allPeers().map(InterfaceReport.Peer.init)

@@ -2,7 +2,8 @@ internal import CKapeDataPlane
 internal import CLinux
 import Glibc
 
-/// A TUN interface that this process serves. Closing it deletes the interface, unless it was made persistent.
+/// A TUN interface that this process serves, by one queue or several. Closing it deletes the interface, unless it was
+/// made persistent.
 package final class TunInterface: Sendable {
   package enum Failure: Error, Equatable {
     /// Another descriptor is attached to it.
@@ -14,24 +15,33 @@ package final class TunInterface: Sendable {
   package let name: String
   private let handle: Handle
 
-  /// The descriptor is used by the worker thread; the rest is never written after `init`. That makes it safe to share.
-  private struct Handle: @unchecked Sendable { let tun: UnsafeMutablePointer<kdp_tun> }
+  /// The descriptors are used by the worker's threads; the rest is never written after `init`. That makes it safe to
+  /// share.
+  private struct Handle: @unchecked Sendable { let tun: UnsafeMutableBufferPointer<kdp_tun> }
 
-  /// Makes the interface, or attaches to a persistent one. An empty name, or one with `%d`, lets the kernel number it.
-  package convenience init(name: String, fallbacks: UInt32) throws(Failure) {
-    try self.init { kdp_tun_open(name, fallbacks, $0) }
+  /// Makes the interface, or attaches to a persistent one, which may have been made with one queue only: then with that
+  /// one. An empty name, or one with `%d`, lets the kernel number it.
+  package static func open(name: String, fallbacks: UInt32, queues: Int = 1) throws(Failure) -> TunInterface {
+    let asOne = { tun in kdp_tun_open(name, fallbacks, tun) }
+    let asSeveral = { tun in kdp_tun_open_queues(name, fallbacks, UInt32(queues), tun) }
+    do throws(Failure) {
+      return try TunInterface(queues: queues, queues == 1 ? asOne : asSeveral)
+    } catch {
+      guard case .system(let reason) = error, reason.code == EINVAL, if_nametoindex(name) != 0 else { throw error }
+      return try TunInterface(queues: 1, queues == 1 ? asSeveral : asOne)
+    }
   }
 
   /// Takes over a descriptor that is attached already.
   package convenience init(adopting descriptor: Int32, fallbacks: UInt32) throws(Failure) {
-    try self.init { kdp_tun_adopt(descriptor, fallbacks, $0) }
+    try self.init(queues: 1) { kdp_tun_adopt(descriptor, fallbacks, $0) }
   }
 
-  private init(_ open: (UnsafeMutablePointer<kdp_tun>) -> kdp_status) throws(Failure) {
-    let tun = UnsafeMutablePointer<kdp_tun>.allocate(capacity: 1)
-    tun.initialize(to: kdp_tun())
+  private init(queues: Int, _ open: (UnsafeMutablePointer<kdp_tun>) -> kdp_status) throws(Failure) {
+    let tun = UnsafeMutableBufferPointer<kdp_tun>.allocate(capacity: queues)
+    tun.initialize(repeating: kdp_tun())
     errno = 0
-    let status = open(tun)
+    let status = tun.baseAddress.map(open) ?? KDP_INVALID_ARGUMENT
     guard status == KDP_OK else {
       // A descriptor of another kind is refused without a system call.
       let code = status == KDP_SYSTEM ? errno : EOPNOTSUPP
@@ -39,16 +49,17 @@ package final class TunInterface: Sendable {
       throw code == EBUSY ? .busy : .system(SystemError("TUN", code: code))
     }
     handle = Handle(tun: tun)
-    name = withUnsafeBytes(of: tun.pointee.name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+    name = withUnsafeBytes(of: tun[0].name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
   }
 
   deinit {
-    kdp_tun_close(handle.tun)
+    for index in handle.tun.indices { kdp_tun_close(&handle.tun[index]) }
     handle.tun.deallocate()
   }
 
-  var pointer: UnsafePointer<kdp_tun> { UnsafePointer(handle.tun) }
-  package var descriptor: Int32 { handle.tun.pointee.fd }
+  var queues: UnsafeBufferPointer<kdp_tun> { UnsafeBufferPointer(handle.tun) }
+  /// Of the first queue.
+  package var descriptor: Int32 { handle.tun[0].fd }
 
   /// Whether the interface exists still, in whichever network namespace.
   package var isAttached: Bool {

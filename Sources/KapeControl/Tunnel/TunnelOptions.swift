@@ -39,6 +39,8 @@ package struct TunnelOptions: Equatable, Sendable {
   package var aeadProvider: String?
   package var backend = Backend.auto
   package var fallbacks: Fallbacks = []
+  /// Threads that packets pass on, one lane of the engine each.
+  package private(set) var threads = 1
   /// Most peers of a device.
   package var peerLimit: UInt32 = 1 << 20
 
@@ -50,7 +52,18 @@ package struct TunnelOptions: Equatable, Sendable {
     package init(description: String) { self.description = description }
   }
 
-  /// Reads KAPE_AEAD, KAPE_BACKEND and KAPE_FALLBACKS.
+  /// Most threads: a session is spread over all of them, and its peer has to put up with that.
+  package static let threadLimit = Int(KDP_WIREGUARD_MAX_LANES)
+
+  /// `source` is where the text comes from: "--threads".
+  package mutating func setThreads(_ text: String, from source: String) throws(Invalid) {
+    guard let number = Int(text), (1...Self.threadLimit).contains(number) else {
+      throw Invalid(description: "\(source) \(text): not a number from 1 to \(Self.threadLimit)")
+    }
+    threads = number
+  }
+
+  /// Reads KAPE_AEAD, KAPE_BACKEND, KAPE_FALLBACKS and KAPE_THREADS.
   package init(environment: (String) -> String?) throws(Invalid) {
     if let name = environment("KAPE_AEAD"), !name.isEmpty {
       guard Self.aeadProviders.contains(name) else {
@@ -72,6 +85,7 @@ package struct TunnelOptions: Equatable, Sendable {
       }
       fallbacks.insert(fallback.value)
     }
+    if let text = environment("KAPE_THREADS"), !text.isEmpty { try setThreads(text, from: "KAPE_THREADS") }
   }
 }
 

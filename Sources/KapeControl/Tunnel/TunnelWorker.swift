@@ -10,9 +10,9 @@ struct Lane {
   let now: kdp_now
 }
 
-/// Owns an engine and the C worker that runs its lane between a TUN and the UDP sockets, on a thread of its own.
+/// Owns an engine and the C worker that runs it between a TUN and the UDP sockets, on threads of its own.
 ///
-/// Safe to share: the pointers do not change after `init`; the engine's lane is called on the worker's thread only, from
+/// Safe to share: the pointers do not change after `init`; the engine's lane 0 is called on its thread only, from
 /// commands; the C functions used elsewhere are those that its header allows on any thread. Whoever has a command under
 /// way holds a reference, so that nothing is freed under it.
 final class TunnelWorker: @unchecked Sendable {
@@ -32,7 +32,9 @@ final class TunnelWorker: @unchecked Sendable {
     var host = kdp_host_default()
     var config = kdp_worker_config()
     config.engine = engine
-    config.tun = tun.pointer
+    config.threads = UInt32(options.threads)
+    config.tun = tun.queues.baseAddress
+    config.queues = UInt32(tun.queues.count)
     config.backend =
       switch options.backend {
       case .auto: KDP_BACKEND_AUTO

@@ -11,6 +11,8 @@ package actor WireGuardDevice {
   static let peersPerCommand = 64
 
   package nonisolated let tun: TunInterface
+  /// That packets pass on.
+  nonisolated let threads: Int
   nonisolated let worker: TunnelWorker
   private let configuring = AsyncLock()
   private let peerLimit: UInt32
@@ -24,6 +26,7 @@ package actor WireGuardDevice {
     tun: TunInterface, options: TunnelOptions, insideMTU: Int, keyLog: KeyLog? = nil, newestStamp: UInt64 = 0
   ) throws(TunnelError) {
     self.tun = tun
+    threads = options.threads
     peerLimit = options.peerLimit
     var host = kdp_host_default()
     if let keyLog {
@@ -36,6 +39,7 @@ package actor WireGuardDevice {
     }
     var limits = kdp_limits()
     limits.peers = options.peerLimit
+    limits.lanes = UInt32(options.threads)
     var engine: UnsafeMutablePointer<kdp_engine>?
     // What ran to get here, and the self tests of ciphers, each touch megabytes of code that are not needed again.
     kdp_process_release_clean_pages()

@@ -95,6 +95,7 @@ package final class WireGuardService: Sendable {
       "started",
       [
         "backend": device.backend.rawValue, "fallbacks": device.activeFallbacks.list, "socket": socket.path,
+        "threads": String(device.threads), "queues": String(device.tun.queues.count),
       ])
   }
 
@@ -287,11 +288,24 @@ package final class WireGuardService: Sendable {
   // MARK: Making
 
   private static func openTun(_ request: Request) throws(Failure) -> TunInterface {
+    let tun = try openQueues(request)
+    let threads = request.options.threads
+    guard tun.queues.count == threads || threads == 2 else {
+      throw .inUse(
+        "\(tun.name) was made with one queue, which two threads can share at most; make it with "
+          + "'ip tuntap add \(tun.name) mode tun multi_queue', or let kape make it")
+    }
+    return tun
+  }
+
+  private static func openQueues(_ request: Request) throws(Failure) -> TunInterface {
+    let options = request.options
     do throws(TunInterface.Failure) {
       if let descriptor = request.tunDescriptor {
-        return try TunInterface(adopting: descriptor, fallbacks: request.options.fallbacks.rawValue)
+        return try TunInterface(adopting: descriptor, fallbacks: options.fallbacks.rawValue)
       }
-      return try TunInterface(name: request.interface, fallbacks: request.options.fallbacks.rawValue)
+      return try TunInterface.open(
+        name: request.interface, fallbacks: options.fallbacks.rawValue, queues: options.threads)
     } catch {
       switch error {
       case .busy:
