@@ -135,14 +135,15 @@ static void measure(void **state, const char *aead_provider) {
   static uint8_t frame[RIG_FRAME];
   size_t size = rig_tcp_frame(&packets, false, PAYLOAD, SEGMENT, frame);
   /* The handshake first: what waits for it fits the staging. */
-  assert_int_equal(worker_pair_pump(&pair, frame, size, PAYLOAD, 1, 1), PAYLOAD);
+  assert_int_equal(worker_pair_pump(&pair.a, &pair.b, frame, size, PAYLOAD, 1, 1), PAYLOAD);
   uint32_t warm_up = COUNTED ? WARM_UP : 50, measured = COUNTED ? MEASURED : 200;
-  assert_int_equal(worker_pair_pump(&pair, frame, size, PAYLOAD, warm_up, IN_FLIGHT), (uint64_t)warm_up * PAYLOAD);
+  assert_int_equal(worker_pair_pump(&pair.a, &pair.b, frame, size, PAYLOAD, warm_up, IN_FLIGHT),
+                   (uint64_t)warm_up * PAYLOAD);
 
   uint64_t before_a = system_calls(counter_a), before_b = system_calls(counter_b);
   atomic_store(&allocations, 0);
   atomic_store(&counting, true);
-  uint64_t bytes = worker_pair_pump(&pair, frame, size, PAYLOAD, measured, IN_FLIGHT);
+  uint64_t bytes = worker_pair_pump(&pair.a, &pair.b, frame, size, PAYLOAD, measured, IN_FLIGHT);
   atomic_store(&counting, false);
   double pieces = (double)bytes / 65536;
   double calls_a = (double)(system_calls(counter_a) - before_a) / pieces;

@@ -74,7 +74,7 @@ static void pump(worker_pair *pair, uint16_t segment, uint32_t segments, uint32_
   rig packets = {.random = {1}};
   uint32_t payload = segment * segments;
   size_t size = rig_tcp_frame(&packets, false, payload, segment, frame);
-  assert_int_equal(worker_pair_pump(pair, frame, size, payload, frames, 1), (uint64_t)payload * frames);
+  assert_int_equal(worker_pair_pump(&pair->a, &pair->b, frame, size, payload, frames, 1), (uint64_t)payload * frames);
 }
 
 static void stream(uint16_t segment, uint32_t frames) {

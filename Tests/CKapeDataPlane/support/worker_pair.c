@@ -72,21 +72,28 @@ static void set_up(worker_end *end, uint8_t own, uint8_t other, const worker_end
   assert_int_equal(s.status, KDP_OK);
 }
 
-static void open_end(worker_end *end, kdp_backend backend, const char *aead_provider) {
-  memset(end, 0, sizeof *end);
+static void open_queue(worker_end *end, uint32_t queue) {
   int pair[2], size = 4 << 20;
   assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair), 0);
   for (int i = 0; i < 2; i++) {
     setsockopt(pair[i], SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof size);
     setsockopt(pair[i], SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof size);
   }
-  end->tun = (kdp_tun){.fd = pair[0], .vnet_header = true, .tso = true, .uso = true};
-  end->frames = pair[1];
+  end->tun[queue] = (kdp_tun){.fd = pair[0], .vnet_header = true, .tso = true, .uso = true};
+  end->frames[queue] = pair[1];
+}
+
+static void open_end(worker_end *end, const char *aead_provider, kdp_worker_config config) {
+  memset(end, 0, sizeof *end);
+  end->queues = config.queues ? config.queues : 1;
+  for (uint32_t i = 0; i < end->queues; i++)
+    open_queue(end, i);
   kdp_host host = kdp_host_default();
   kdp_wireguard_config wireguard = {.inside_mtu = 1420, .aead_provider = aead_provider};
-  kdp_limits limits = {0};
+  kdp_limits limits = {.lanes = config.threads};
   assert_int_equal(kdp_wireguard_create(&wireguard, &limits, &host, kdp_now_read(), &end->engine), KDP_OK);
-  kdp_worker_config config = {.engine = end->engine, .tun = &end->tun, .backend = backend};
+  config.engine = end->engine;
+  config.tun = end->tun;
   assert_int_equal(kdp_worker_create(&config, &host, &end->worker), KDP_OK);
   assert_int_equal(kdp_worker_start(end->worker), KDP_OK);
 }
@@ -96,15 +103,23 @@ static void close_end(worker_end *end) {
   assert_int_equal(kdp_worker_join(end->worker), KDP_OK);
   kdp_worker_destroy(end->worker);
   kdp_engine_destroy(end->engine);
-  close(end->tun.fd);
-  close(end->frames);
+  for (uint32_t i = 0; i < end->queues; i++)
+    close(end->tun[i].fd), close(end->frames[i]);
+}
+
+static void open_pair(worker_pair *pair, const char *aead_provider, kdp_worker_config config) {
+  open_end(&pair->a, aead_provider, config);
+  open_end(&pair->b, aead_provider, config);
+  set_up(&pair->b, PRIVATE_B, PRIVATE_A, &pair->a);
+  set_up(&pair->a, PRIVATE_A, PRIVATE_B, &pair->b);
 }
 
 void worker_pair_open(worker_pair *pair, kdp_backend backend, const char *aead_provider) {
-  open_end(&pair->a, backend, aead_provider);
-  open_end(&pair->b, backend, aead_provider);
-  set_up(&pair->b, PRIVATE_B, PRIVATE_A, &pair->a);
-  set_up(&pair->a, PRIVATE_A, PRIVATE_B, &pair->b);
+  open_pair(pair, aead_provider, (kdp_worker_config){.backend = backend});
+}
+
+void worker_pair_open_threads(worker_pair *pair, kdp_backend backend, uint32_t threads, uint32_t queues) {
+  open_pair(pair, NULL, (kdp_worker_config){.backend = backend, .threads = threads, .queues = queues});
 }
 
 void worker_pair_close(worker_pair *pair) {
@@ -112,24 +127,27 @@ void worker_pair_close(worker_pair *pair) {
   close_end(&pair->b);
 }
 
-static bool readable(int fd, int milliseconds) {
-  struct pollfd one = {.fd = fd, .events = POLLIN};
-  return poll(&one, 1, milliseconds) == 1;
+static bool readable(const worker_end *end, int milliseconds) {
+  struct pollfd one[WORKER_PAIR_QUEUES];
+  for (uint32_t i = 0; i < end->queues; i++)
+    one[i] = (struct pollfd){.fd = end->frames[i], .events = POLLIN};
+  return poll(one, end->queues, milliseconds) > 0;
 }
 
-uint64_t worker_pair_pump(worker_pair *pair, const uint8_t *frame, size_t size, uint32_t payload, uint32_t count,
-                          uint32_t in_flight) {
-  static uint8_t got[RIG_FRAME];
+uint64_t worker_pair_pump(worker_end *from, worker_end *to, const uint8_t *frame, size_t size, uint32_t payload,
+                          uint32_t count, uint32_t in_flight) {
+  static _Thread_local uint8_t got[RIG_FRAME];
   uint64_t in = 0, out = 0, all = (uint64_t)count * payload;
   while (out < all) {
     while (in < all && in - out < (uint64_t)in_flight * payload) {
-      if (send(pair->a.frames, frame, size, MSG_NOSIGNAL) != (ssize_t)size) break;
+      int frames = from->frames[in / payload % from->queues];
+      if (send(frames, frame, size, MSG_NOSIGNAL) != (ssize_t)size) break;
       in += payload;
     }
-    if (!readable(pair->b.frames, 5000)) return out;
-    ssize_t received;
-    while ((received = recv(pair->b.frames, got, sizeof got, 0)) > 0)
-      out += (uint64_t)received - KDP_VIRTIO_SIZE - IP_AND_TCP;
+    if (!readable(to, 5000)) return out;
+    for (uint32_t i = 0; i < to->queues; i++)
+      for (ssize_t received; (received = recv(to->frames[i], got, sizeof got, 0)) > 0;)
+        out += (uint64_t)received - KDP_VIRTIO_SIZE - IP_AND_TCP;
   }
   return out;
 }
