@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -47,7 +48,7 @@ static uint32_t fill(rig *r, const uint8_t *frame, size_t size) {
   return count;
 }
 
-static void a_full_socket_is_waited_for_without_spinning(void **state) {
+static void is_waited_for_without_spinning(void **state, size_t (*make)(rig *r, uint8_t *frame)) {
   static uint8_t frame[RIG_FRAME];
   int home = enter_slow_network();
   if (home < 0) skip();
@@ -55,8 +56,7 @@ static void a_full_socket_is_waited_for_without_spinning(void **state) {
   rig_open(&r, false, (kdp_worker_config){.backend = rig_backend(state)});
   r.engine.path.remote = (kdp_address){.family = KDP_FAMILY_IPV4, .port = 9, .bytes = {10, 9, 0, 2}};
   rig_start(&r);
-  size_t size = rig_tcp_frame(&r, false, 44 * 1380, 1380, frame);
-  uint32_t given = fill(&r, frame, size);
+  uint32_t given = fill(&r, frame, make(&r, frame));
   kdp_io_statistics before, after;
   kdp_worker_statistics(r.worker, &before);
   usleep(200000);
@@ -69,9 +69,30 @@ static void a_full_socket_is_waited_for_without_spinning(void **state) {
   close(home);
 }
 
+static size_t many_segments(rig *r, uint8_t *frame) {
+  return rig_tcp_frame(r, false, 44 * 1380, 1380, frame);
+}
+
+/* A slot each. */
+static size_t one_large_packet(rig *r, uint8_t *frame) {
+  enum { SIZE = 60000 };
+  memset(frame, 0, KDP_VIRTIO_SIZE);
+  return KDP_VIRTIO_SIZE + rig_udp_packet(r, false, 0, SIZE, frame + KDP_VIRTIO_SIZE);
+}
+
+static void a_full_socket_is_waited_for_without_spinning(void **state) {
+  is_waited_for_without_spinning(state, many_segments);
+}
+
+/* What waits may take all slots before it takes half of the output's packets. */
+static void large_packets_that_wait_do_not_make_the_worker_spin(void **state) {
+  is_waited_for_without_spinning(state, one_large_packet);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_full_socket_is_waited_for_without_spinning),
+      cmocka_unit_test(large_packets_that_wait_do_not_make_the_worker_spin),
   };
   return rig_run_with_each_backend("worker backpressure", tests, sizeof tests / sizeof tests[0]);
 }

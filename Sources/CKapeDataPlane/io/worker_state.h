@@ -158,12 +158,13 @@ static inline bool kdp_worker_wants_room(const kdp_worker *worker, int socket) {
 }
 
 /* Whether output for the wire can be taken: nothing is blocked, or only one socket, and what waits for it leaves half
-   of the room to what is for the other. */
+   of the room, and a quarter of the slots, to what is for the other. */
 static inline bool kdp_worker_has_wire_room(const kdp_worker *worker) {
   if (worker->wire_flow == KDP_FLOW_BLOCKED) return false;
+  if (!worker->socket_full[KDP_UDP_IPV4] && !worker->socket_full[KDP_UDP_IPV6]) return true;
   const kdp_batch *wire = &worker->out->wire;
-  bool waits = worker->socket_full[KDP_UDP_IPV4] || worker->socket_full[KDP_UDP_IPV6];
-  return !waits || (wire->count < wire->capacity / 2 && wire->path_count < wire->path_capacity / 2);
+  return wire->count < wire->capacity / 2 && wire->path_count < wire->path_capacity / 2 &&
+         kdp_pool_free_count(worker->pool) > kdp_pool_slot_count(worker->pool) / 4;
 }
 
 /* Whether it is the one that others know, on lane 0. */
