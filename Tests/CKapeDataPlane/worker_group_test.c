@@ -2,12 +2,14 @@
    thread a direction. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -628,6 +630,43 @@ static void a_worker_that_never_ran_leaves_nothing(void **state) {
   assert_int_equal(open_descriptors(), before);
 }
 
+static uint32_t worker_threads(void) {
+  uint32_t count = 0;
+  DIR *tasks = opendir("/proc/self/task");
+  assert_non_null(tasks);
+  for (struct dirent *task; (task = readdir(tasks));) {
+    char path[300], name[16] = "";
+    snprintf(path, sizeof path, "/proc/self/task/%s/comm", task->d_name);
+    FILE *file = fopen(path, "r");
+    if (!file) continue;
+    count += fgets(name, sizeof name, file) && strncmp(name, "kape-", 5) == 0;
+    fclose(file);
+  }
+  closedir(tasks);
+  return count;
+}
+
+static void change_port_after_the_end_of_another(rig *r, kdp_worker *worker) {
+  close(r->ends[1]);
+  r->ends[1] = -1;
+  while (worker_threads() > 1)
+    usleep(1000);
+  wanted_port = 0;
+  set_port(r, worker);
+}
+
+/* The first does not know yet that there is one that will never take the sockets made for it. */
+static void sockets_for_a_thread_that_has_ended_are_closed(void **state) {
+  uint32_t before = open_descriptors();
+  rig r;
+  open_started(&r, state, &TWO_QUEUES);
+  everything_passes(&r);
+  rig_sync(&r, change_port_after_the_end_of_another);
+  assert_int_equal(result, KDP_OK);
+  assert_int_equal(rig_close(&r), KDP_CLOSED);
+  assert_int_equal(open_descriptors(), before);
+}
+
 static void both_families_reach_every_thread(void **state) {
   for (int i = 0; i < SHAPE_COUNT; i++) {
     rig r;
@@ -662,6 +701,7 @@ int main(void) {
       cmocka_unit_test(a_queue_that_ends_ends_the_run),
       cmocka_unit_test(threads_must_go_with_lanes_and_queues),
       cmocka_unit_test(a_worker_that_never_ran_leaves_nothing),
+      cmocka_unit_test(sockets_for_a_thread_that_has_ended_are_closed),
       cmocka_unit_test(both_families_reach_every_thread),
   };
   return rig_run_with_each_backend("worker group", tests, sizeof tests / sizeof tests[0]);

@@ -92,6 +92,7 @@ static void take_next(kdp_worker *worker, const kdp_udp_options *options) {
   take(worker, options);
   show_sockets(worker);
   kdp_group_call(worker, follow);
+  discard_next(worker); /* what was for a thread that has ended */
 }
 
 kdp_status kdp_worker_bind(kdp_worker *worker, const kdp_udp_options *options) {
