@@ -25,7 +25,7 @@ struct WgCommand: Command {
       WG_TUN_FD          a TUN that is open already, as a number
       WG_UAPI_FD         a configuration socket that listens already
       KAPE_STATE_DIR     folder for what outlives a process (default /var/lib/kape)
-      KAPE_AEAD          cipher provider: openssl or ipsec-mb; default: the best that passes its self test
+      KAPE_AEAD          cipher provider: openssl, ipsec-mb or avx512; default: the best that passes its self test
       KAPE_BACKEND       auto, epoll or io_uring
       KAPE_FALLBACKS     offloads to do without: a list of no-vnet-header, no-tso, no-uso, no-udp-segment, no-udp-gro,
                          no-tun-join, no-io-uring

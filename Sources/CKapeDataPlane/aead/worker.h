@@ -26,6 +26,10 @@ kdp_aead_worker *kdp_aead_worker_allocate(size_t size, kdp_aead_provider provide
 /* UNSUPPORTED: not in this build or not on this machine; NO_MEMORY. */
 kdp_status kdp_aead_openssl_open(const kdp_host *host, kdp_aead_worker **worker) KDP_MUST_USE;
 kdp_status kdp_aead_ipsec_mb_open(const kdp_host *host, kdp_aead_worker **worker) KDP_MUST_USE;
+/* `fewest`: batches of fewer packets go to the library behind it. */
+kdp_status kdp_aead_avx512_open(uint32_t fewest, const kdp_host *host, kdp_aead_worker **worker) KDP_MUST_USE;
+/* With fewer, most lanes would be empty, and a library is faster. */
+enum { KDP_AEAD_AVX512_FEWEST = 6 };
 
 static inline bool kdp_aead_job_fits(const kdp_aead_job *job) {
   return job->size <= KDP_AEAD_MAX_TEXT && job->aad_size <= KDP_AEAD_MAX_TEXT;

@@ -33,7 +33,7 @@ package struct TunnelOptions: Equatable, Sendable {
     }
   }
 
-  static let aeadProviders = ["openssl", "ipsec-mb"]
+  static let aeadProviders = ["openssl", "ipsec-mb", "avx512"]
 
   /// One of `aeadProviders`; nil: the best that passes its self test.
   package var aeadProvider: String?

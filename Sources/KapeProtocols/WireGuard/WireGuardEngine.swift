@@ -5,7 +5,7 @@ public import KapeCrypto
 /// it.
 public struct WireGuardEngine: PacketEngine, ~Copyable {
   public struct Options: Hashable, Sendable {
-    /// "openssl" or "ipsec-mb"; empty: the best that this machine has.
+    /// "openssl", "ipsec-mb" or "avx512"; empty: the best that this machine has.
     public var aeadProvider = ""
     public var insideMTU: UInt16 = 1420
     /// A listen port is configured: never ask for another local port.

@@ -4,7 +4,7 @@
 #include "kdp/aead.h"
 
 typedef struct providers {
-  kdp_aead_worker *worker[KDP_AEAD_PROVIDER_COUNT];
+  kdp_aead_worker *worker[KDP_AEAD_PROVIDER_COUNT + 1];
   int count;
 } providers;
 

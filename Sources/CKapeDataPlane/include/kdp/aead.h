@@ -1,6 +1,7 @@
 /* kdp/aead.h: one table of functions over batches. Each job has its own key, nonce, additional data and tag, in place
    or from a source to a destination; the tag is wherever the protocol has it. Providers: intel-ipsec-mb (x86-64, when
-   the build has its header and the machine its library) and OpenSSL's libcrypto (everywhere). */
+   the build has its header and the machine its library), OpenSSL's libcrypto (everywhere), and on machines with AVX-512
+   our own ChaCha20-Poly1305 for batches, with one of those behind it. */
 #ifndef KDP_AEAD_H
 #define KDP_AEAD_H
 
@@ -21,7 +22,12 @@ typedef enum kdp_aead_algorithm {
   KDP_AEAD_ALGORITHM_COUNT
 } kdp_aead_algorithm;
 
-typedef enum kdp_aead_provider { KDP_AEAD_OPENSSL, KDP_AEAD_IPSEC_MB, KDP_AEAD_PROVIDER_COUNT } kdp_aead_provider;
+typedef enum kdp_aead_provider {
+  KDP_AEAD_OPENSSL,
+  KDP_AEAD_IPSEC_MB,
+  KDP_AEAD_AVX512,
+  KDP_AEAD_PROVIDER_COUNT
+} kdp_aead_provider;
 
 /* One packet's work. `source` and `destination` are equal or do not overlap. `size` is the text without tag, 0 to
    65,535, as is `aad_size`; where a size is 0 its pointer may be anything. On open, a job whose tag does not match gets
@@ -75,7 +81,8 @@ typedef struct kdp_aead {
  * this machine. */
 kdp_status kdp_aead_worker_create(kdp_aead_provider provider, const kdp_host *host,
                                   kdp_aead_worker **worker) KDP_MUST_USE KDP_NONNULL;
-/* The best provider that passes its self test. `name` overrides the choice ("openssl", "ipsec-mb"); NULL or "": choose.
+/* The best provider that passes its self test. `name` overrides the choice ("openssl", "ipsec-mb",
+   "avx512"); NULL or "": choose.
    An unknown or unusable name is an error (UNSUPPORTED), never a silent change of mind. Programs pass
    getenv("KAPE_AEAD"). */
 kdp_status kdp_aead_worker_choose(const char *name, const kdp_host *host, kdp_aead_worker **worker) KDP_MUST_USE
@@ -88,8 +95,9 @@ void kdp_aead_worker_forget(kdp_aead_worker *worker) KDP_NONNULL;
 
 const kdp_aead *kdp_aead_of(const kdp_aead_worker *worker, kdp_aead_algorithm algorithm) KDP_NONNULL;
 kdp_aead_provider kdp_aead_worker_provider(const kdp_aead_worker *worker) KDP_NONNULL;
-const char *kdp_aead_provider_name(kdp_aead_provider provider); /* "openssl", "ipsec-mb" */
-/* Version of the library behind it, for people: "OpenSSL 3.0.19", "intel-ipsec-mb 1.3.0". Lives as long as the worker.
+const char *kdp_aead_provider_name(kdp_aead_provider provider); /* "openssl", "ipsec-mb", "avx512" */
+/* Version of the library behind it, for people: "OpenSSL 3.0.19", "intel-ipsec-mb 1.3.0", "AVX-512, with
+   intel-ipsec-mb 1.3.0". Lives as long as the worker.
  */
 const char *kdp_aead_worker_version(const kdp_aead_worker *worker) KDP_NONNULL;
 
