@@ -132,20 +132,46 @@ static void release_looking(void *context, void *memory, size_t size) {
   free(memory);
 }
 
-static void a_ring_is_wiped(void **state) {
-  (void)state;
+static kdp_handoff *make_to_look_at(void) {
   kdp_host host = kdp_host_default();
   host.release = release_looking;
   kdp_handoff *handoff = NULL;
   assert_int_equal(kdp_handoff_create(&host, &handoff), KDP_OK);
-  kdp_handoff_record record = {.size = 6, .kind = KDP_HANDOFF_INSIDE};
-  for (int i = 0; i < 5000; i++) { /* more than once round */
-    assert_true(kdp_handoff_push(handoff, &record, "secret"));
-    (void)kdp_handoff_peek(handoff);
-    kdp_handoff_pop(handoff);
-  }
+  return handoff;
+}
+
+static void pass(kdp_handoff *handoff, const void *bytes, uint32_t size) {
+  kdp_handoff_record record = {.size = size, .kind = KDP_HANDOFF_INSIDE};
+  assert_true(kdp_handoff_push(handoff, &record, bytes));
+  const kdp_handoff_record *got = kdp_handoff_peek(handoff);
+  assert_non_null(got);
+  assert_int_equal(got->size, size);
+  kdp_handoff_pop(handoff);
+}
+
+static void a_ring_is_wiped(void **state) {
+  (void)state;
+  kdp_handoff *handoff = make_to_look_at();
+  for (int i = 0; i < 5000; i++) /* more than once round */
+    pass(handoff, "secret", 6);
   kdp_handoff_destroy(handoff);
   assert_true(freed.size > KDP_HANDOFF_BYTES);
+  assert_true(freed.clean);
+}
+
+/* Positions are of 32 bits. */
+static void a_ring_that_4_gib_have_passed_goes_on_and_is_wiped(void **state) {
+  (void)state;
+  enum { SIZE = 60000 };
+  static uint8_t bytes[SIZE];
+  for (size_t i = 0; i + 6 <= SIZE; i += 6)
+    memcpy(bytes + i, "secret", 6);
+  kdp_handoff *handoff = make_to_look_at();
+  for (uint64_t passed = 0; passed < (UINT64_C(1) << 32); passed += KDP_HANDOFF_BYTES)
+    for (int records = 0; records < 2; records++) /* and what is left of the ring behind them is skipped */
+      pass(handoff, bytes, SIZE);
+  pass(handoff, bytes, SIZE);
+  kdp_handoff_destroy(handoff);
   assert_true(freed.clean);
 }
 
@@ -194,6 +220,7 @@ int main(void) {
       cmocka_unit_test(what_is_larger_than_the_ring_is_refused),
       cmocka_unit_test(one_of_many_pushes_wakes),
       cmocka_unit_test(a_ring_is_wiped),
+      cmocka_unit_test(a_ring_that_4_gib_have_passed_goes_on_and_is_wiped),
       cmocka_unit_test(a_sleeping_consumer_misses_nothing),
   };
   return cmocka_run_group_tests_name("handoff", tests, NULL, NULL);

@@ -46,8 +46,7 @@ kdp_status kdp_handoff_create(const kdp_host *host, kdp_handoff **result) {
 void kdp_handoff_destroy(kdp_handoff *handoff) {
   if (!handoff) return;
   kdp_host host = handoff->host;
-  uint32_t written = atomic_load_explicit(&handoff->written, memory_order_relaxed);
-  kdp_wipe(handoff->bytes, written < KDP_HANDOFF_BYTES ? written : KDP_HANDOFF_BYTES);
+  kdp_wipe(handoff->bytes, sizeof handoff->bytes);
   host.release(host.context, handoff, sizeof *handoff);
 }
 
