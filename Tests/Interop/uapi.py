@@ -6,6 +6,7 @@ uapi.py SOCKET holder             prints the process that listens
 uapi.py SOCKET partial            sends half of a transaction and stays
 uapi.py SOCKET deaf [COUNT]       asks for everything and does not read, as so many clients
 uapi.py SOCKET idle COUNT         so many clients that say nothing
+uapi.py SOCKET crowd COUNT        one client, a while later the others; prints how many of all are still connected
 uapi.py SOCKET refusals KEY       sends requests that are to be refused; prints a line each: NUMBER ERRNO REQUEST
 uapi.py SOCKET split < REQUEST    as ask, one byte at a time
 uapi.py SOCKET compare OTHER SEED COUNT   applies the same random transactions to both; they must agree after each
@@ -158,6 +159,14 @@ def configuration(count):
         print("PersistentKeepalive = %d" % shuffled.randrange(1000, 65536))
 
 
+def is_open(client):
+    client.setblocking(False)
+    try:
+        return client.recv(1) != b""
+    except BlockingIOError:
+        return True
+
+
 def pass_descriptors(name, command):
     tun = os.open("/dev/net/tun", os.O_RDWR)
     no_information, tun_mode, virtio_header = 0x1000, 0x1, 0x4000
@@ -203,6 +212,11 @@ def main():
     elif what == "idle":
         others = [connect(path) for _ in range(int(sys.argv[3]) - 1)]
         time.sleep(3600)
+    elif what == "crowd":
+        time.sleep(1.5)
+        others = [connect(path) for _ in range(int(sys.argv[3]) - 1)]
+        time.sleep(0.5)
+        print(sum(map(is_open, [client] + others)))
     else:
         sys.exit(__doc__)
 

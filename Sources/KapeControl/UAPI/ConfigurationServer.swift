@@ -192,9 +192,9 @@ private struct ClientTable {
   private var clients: [Int: Client] = [:]
   private var nextIdentifier = 0
 
-  /// Whether there is room for one more. When there are many, the one goes that has kept us waiting longest.
+  /// Whether there is room for one more. When there are too many, the one goes that has kept us waiting longest.
   mutating func makeRoom() -> Bool {
-    if clients.count < ConfigurationServer.clientLimit { return true }
+    if clients.count <= ConfigurationServer.clientLimit { return true }
     let now = monotonicNow()
     var longest: (id: Int, since: UInt64)?
     for (id, client) in clients {
