@@ -18,7 +18,7 @@ def origin(report):
     machine, programs = report["machine"], report["programs"]
     options = " ".join(f"{key} {value:g}" for key, value in report["options"].items() if isinstance(value, (int, float)) and not isinstance(value, bool))
     versions = "; ".join(f"{name}: {version}" for name, version in programs.items())
-    return f"{machine['time']}, commit {machine['commit']}, Linux {machine['kernel']}, {machine['cores']} × {machine['cpu']}; {versions}; {options}."
+    return f"{machine['time']}, commit {machine['commit']}, Linux {machine['kernel']}, {machine['cores']} × {machine['cpu']}; {versions}; {options}, TCP {report['options'].get('congestion', 'as the machine has it')}."
 
 
 def headline_markdown(report):
