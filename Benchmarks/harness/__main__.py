@@ -8,8 +8,7 @@ import sys
 import time
 import traceback
 
-from . import aead, core, environment, gates, handshake, headline, lanes, latency, memory, null, peers, plots, report, small, threads, tunnel, tunnels
-from .hosts import Hosts
+from . import aead, core, environment, gates, handshake, headline, iperf, lanes, latency, memory, null, peers, plots, report, small, threads, tunnel, tunnels
 
 QUICK = {"rounds": 1, "seconds": 1, "memory_seconds": 3, "core_seconds": 0.05}
 
@@ -37,7 +36,7 @@ def parse(arguments):
     parser.add_argument("--seconds", type=float, default=3, help="of each measurement (3)")
     parser.add_argument("--memory-seconds", type=float, default=60, help="how long `memory` runs at full rate (60)")
     parser.add_argument("--core-seconds", type=float, default=0.3, help="of each figure of `core` and `aead` (0.3)")
-    parser.add_argument("--congestion", default=Hosts.congestion, help=f"TCP congestion control of all hosts ({Hosts.congestion})")
+    parser.add_argument("--congestion", default=iperf.congestion, help=f"TCP congestion control of iperf3 ({iperf.congestion})")
     parser.add_argument("--quick", action="store_true", help="everything once and short: to see that it works")
     parser.add_argument("--no-mixed", action="store_true", help="`tunnel` without ours at one end and the peer at the other")
     parser.add_argument("--kind", action="append", choices=list(tunnel.KINDS), help="only these rows of `tunnel`")
@@ -50,7 +49,7 @@ def parse(arguments):
     unknown = [name for name in options.benchmark if name not in BENCHMARKS]
     if unknown:
         parser.error(f"unknown benchmark {unknown[0]}: there are {', '.join(BENCHMARKS)}")
-    Hosts.congestion = options.congestion
+    iperf.congestion = options.congestion
     if options.quick:
         for name, value in QUICK.items():
             setattr(options, name, value)

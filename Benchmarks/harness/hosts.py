@@ -7,9 +7,6 @@ import time
 
 
 class Hosts:
-    # The same everywhere, whatever a machine's default is: with pacing (bbr) the timers of the sender's TCP interrupt the tunnels.
-    congestion = "cubic"
-
     def __init__(self, prefix="kbench"):
         self.prefix = f"{prefix}{os.getpid()}"
         self.a, self.b = self.prefix + "a", self.prefix + "b"
@@ -20,7 +17,6 @@ class Hosts:
         for name in (self.a, self.b):
             run("ip", "netns", "add", name)
             run("ip", "-n", name, "link", "set", "lo", "up")
-            inside(name, "sysctl", "-q", "-w", f"net.ipv4.tcp_congestion_control={self.congestion}")
         run("ip", "link", "add", "wire", "netns", self.a, "mtu", "1500", "type", "veth", "peer", "name", "wire", "netns", self.b)
         for name, last in ((self.a, 1), (self.b, 2)):
             run("ip", "-n", name, "addr", "add", f"192.0.2.{last}/24", "dev", "wire")

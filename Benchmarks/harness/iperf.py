@@ -4,6 +4,16 @@ import json
 from .hosts import inside, succeeds, within
 
 
+# The same everywhere, whatever a machine's default is: where that paces (bbr), the timers of the sender's TCP interrupt the tunnels.
+congestion = "cubic"
+
+
+def command(seconds, *options, address="10.77.0.2"):
+    """A client's command line."""
+    tcp = () if "-u" in options else ("-C", congestion)
+    return ("iperf3", "-c", address, "-t", f"{seconds:g}", *tcp, *options)
+
+
 def listening(host, *ports):
     """Whether something listens on each of the ports, TCP or UDP."""
     return all(succeeds(host, "sh", "-c", f"ss -ltun | grep -q ':{port} '") for port in ports)
@@ -36,6 +46,6 @@ def received(report, udp_size=None):
 
 def client(hosts, seconds, options=(), address="10.77.0.2"):
     """Runs a client in host a to its end: bytes that arrived, and seconds."""
-    report = json.loads(inside(hosts.a, "iperf3", "-J", "-c", address, "-t", f"{seconds:g}", *options))
+    report = json.loads(inside(hosts.a, *command(seconds, "-J", *options, address=address)))
     udp_size = int(options[options.index("-l") + 1]) if "-u" in options else None
     return received(report, udp_size)

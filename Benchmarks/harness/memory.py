@@ -26,7 +26,7 @@ def watch(tunnel, running):
 def measure(program, seconds):
     with Hosts() as hosts, Tunnel(hosts, program, program) as tunnel, iperf.Server(hosts):
         idle = tunnel.memory()
-        bulk = hosts.start(hosts.a, "iperf3", "-c", "10.77.0.2", "--bidir", "-t", f"{seconds:g}")
+        bulk = hosts.start(hosts.a, *iperf.command(seconds, "--bidir"))
         samples = watch(tunnel, lambda: bulk.poll() is None)
         if bulk.returncode != 0:
             raise RuntimeError(f"iperf3 ended with {bulk.returncode} under {program.name}")

@@ -82,7 +82,7 @@ class Page(unittest.TestCase):
         self.result = {
             "machine": {"time": "t", "commit": "c", "kernel": "k", "cores": 2, "cpu": "x"},
             "programs": {"kape": "kape 0.1.0"},
-            "options": {"rounds": 3, "seconds": 3.0, "quick": False, "kind": None},
+            "options": {"rounds": 3, "seconds": 3.0, "quick": False, "kind": None, "congestion": "cubic"},
             "headline": headline.headline(sample.every()),
         }
 
@@ -100,5 +100,5 @@ class Page(unittest.TestCase):
 
     def test_every_row_is_there_with_what_it_belongs_to(self):
         text = report.headline_markdown(self.result)
-        self.assertTrue(text.startswith("t, commit c, Linux k, 2 × x; kape: kape 0.1.0; rounds 3 seconds 3."))
+        self.assertTrue(text.startswith("t, commit c, Linux k, 2 × x; kape: kape 0.1.0; rounds 3 seconds 3, TCP cubic."))
         self.assertEqual(text.count("\n| "), len(headline.ROWS) + 1)
