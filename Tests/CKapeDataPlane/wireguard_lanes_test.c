@@ -252,6 +252,82 @@ static void handshake_messages_are_handed_over_and_lane_0_answers(void **state) 
   node_free(b);
 }
 
+enum { BURST = 200 };
+
+/* As many packets of b as one batch brings, on the lane; returns what became of the first, all others being `rest`. */
+static kdp_status receive_burst(side_lane *l, node *b, kdp_status rest, kdp_now now) {
+  kdp_path path = node_path(l->of, b);
+  kdp_packet packet[BURST];
+  kdp_batch batch = {
+      .packet = packet, .count = BURST, .capacity = BURST, .path = &path, .path_count = 1, .path_capacity = 1};
+  for (uint32_t i = 0; i < BURST; i++) {
+    const kept_datagram *data = sealed_data(b, l->of, 10, now);
+    assert_true(kdp_pool_take_packet(l->pool, 0, data->size, 0, &packet[i]));
+    memcpy(packet[i].data, data->bytes, data->size);
+    node_forget(b);
+  }
+  assert_int_equal(kdp_engine_outside(l->lane, &batch, l->out, now), BURST);
+  for (uint32_t i = 1; i < BURST; i++)
+    assert_int_equal(packet[i].status, rest);
+  return packet[0].status;
+}
+
+/* b renews the session while it sends more in a batch than can be handed over. */
+static void a_burst_under_a_new_key_is_not_lost(void **state) {
+  (void)state;
+  node *a = node_make(1, NULL, &three_lanes), *b = node_make(2, NULL, NULL);
+  kdp_now now = node_time(1000);
+  node_connect(a, b, now);
+  side_lane *l = side_lane_make(a, 1);
+  kdp_wg_peer *peer = node_peer_of(a, b);
+  now = node_later(now, KDP_WG_REKEY_TIMEOUT);
+  node_forget(a), node_forget(b);
+  kdp_wg_want_handshake(b->device, node_peer_of(b, a), now.boot);
+  node_tick(b, now);
+  assert_int_equal(node_pass(b, 0, a, now), KDP_OK);
+  assert_int_equal(node_pass(a, 0, b, now), KDP_OK);
+  const kdp_wg_key_pair *fresh = peer->next;
+  assert_non_null(fresh);
+
+  uint32_t room = l->out->action_capacity;
+  assert_true(BURST > room);
+  l->out->action_capacity = 0;
+  assert_int_equal(receive_burst(l, b, KDP_OK, now), KDP_OK);
+  assert_int_equal(l->out->inside.count, BURST);
+  side_lane_drain(l);
+  l->out->action_capacity = room;
+  assert_int_equal(receive_burst(l, b, KDP_OK, now), KDP_HANDED_OVER);
+  assert_int_equal(l->out->inside.count, BURST - 1);
+  assert_ptr_equal(peer->next, fresh); /* that is lane 0's to change */
+  assert_int_equal(side_lane_pass_on(l, now), 1);
+  assert_ptr_equal(peer->current, fresh);
+  assert_int_equal(a->delivered_count, 1);
+  assert_int_equal(side_lane_receive_from(l, b, 10, now), KDP_OK);
+  side_lane_free(l);
+  node_free(a);
+  node_free(b);
+}
+
+/* An answer to what was opened could not leave before lane 0 has confirmed the key. */
+static void a_burst_under_the_first_key_is_all_for_lane_0(void **state) {
+  (void)state;
+  node *a = node_make(1, NULL, &three_lanes), *b = node_make(2, NULL, NULL);
+  kdp_now now = node_time(1000);
+  side_lane *l = side_lane_make(a, 1);
+  assert_int_equal(node_add_peer(a, b, false, now), KDP_OK);
+  assert_int_equal(node_add_peer(b, a, true, now), KDP_OK);
+  assert_int_equal(node_send_to(b, a, 10, now), KDP_OK);
+  assert_int_equal(node_pass(b, 0, a, now), KDP_OK);
+  assert_int_equal(node_pass(a, 0, b, now), KDP_OK);
+  assert_non_null(node_peer_of(a, b)->next);
+  l->out->action_capacity = 1;
+  assert_int_equal(receive_burst(l, b, KDP_HANDOVER_FULL, now), KDP_HANDED_OVER);
+  assert_int_equal(l->out->inside.count, 0);
+  side_lane_free(l);
+  node_free(a);
+  node_free(b);
+}
+
 static void a_packet_from_elsewhere_is_handed_over_and_the_endpoint_follows(void **state) {
   (void)state;
   node *a = node_make(1, NULL, &three_lanes), *b = node_make(2, NULL, NULL);
@@ -961,6 +1037,8 @@ int main(void) {
       cmocka_unit_test(each_peer_of_a_mixed_batch_has_its_path),
       cmocka_unit_test(peers_of_one_place_keep_their_paths_apart),
       cmocka_unit_test(handshake_messages_are_handed_over_and_lane_0_answers),
+      cmocka_unit_test(a_burst_under_a_new_key_is_not_lost),
+      cmocka_unit_test(a_burst_under_the_first_key_is_all_for_lane_0),
       cmocka_unit_test(a_packet_from_elsewhere_is_handed_over_and_the_endpoint_follows),
       cmocka_unit_test(paths_of_one_batch_are_told_apart),
       cmocka_unit_test(inside_packets_without_a_way_are_handed_over),

@@ -200,16 +200,24 @@ static kdp_status admit(const kdp_wg_device *device, session_cache *cache, const
   return kdp_replay_window_check(&pair->window, *counter) ? KDP_OK : KDP_REPLAYED;
 }
 
-/* Other lanes than 0 open what has no consequences: the pair is confirmed and the peer is where it was. Not inlined, so
-   that lane 0 carries one test of it and no more. */
+/* Other lanes than 0 open what has no consequences: the pair is confirmed, or about to be, and the peer is where it
+   was. Not inlined, so that lane 0 carries one test of it and no more. */
 __attribute__((noinline)) static kdp_status hand_over_unless_open(session_cache *cache, kdp_packet *packet,
-                                                                  const kdp_batch *in, kdp_out *out) {
+                                                                  const kdp_batch *in, kdp_out *out, uint64_t boot) {
   const kdp_wg_key_pair *pair = cache->pair;
+  const kdp_wg_peer *peer = pair->peer;
   const kdp_path *path = &in->path[packet->path];
   if (cache->fast_pair != pair || cache->fast_path != packet->path) {
     cache->fast_pair = pair;
     cache->fast_path = packet->path;
-    cache->fast = pair != pair->peer->next && kdp_path_equal(path, &pair->peer->path);
+    cache->fast = kdp_path_equal(path, &peer->path);
+    if (cache->fast && pair == peer->next) {
+      /* Lane 0 confirms a pair by one packet. The rest of a burst, which may be more than can be handed over, is opened
+         here, as long as answers do not need the new pair. */
+      cache->fast = kdp_wg_key_pair_can_send(peer->current, boot);
+      kdp_status status = kdp_wg_hand_over(packet, path, out);
+      if (status == KDP_HANDED_OVER || !cache->fast) return status;
+    }
   }
   return cache->fast ? KDP_OK : kdp_wg_hand_over(packet, path, out);
 }
@@ -243,7 +251,7 @@ uint32_t kdp_wg_outside(kdp_lane *base, kdp_batch *in, kdp_out *out, kdp_now now
       uint64_t counter;
       if (out->inside.count + group->count >= out->inside.capacity) break;
       status = admit(device, &sessions, packet, &counter, now.boot);
-      if (fast && status == KDP_OK) status = hand_over_unless_open(&sessions, packet, in, out);
+      if (fast && status == KDP_OK) status = hand_over_unless_open(&sessions, packet, in, out, now.boot);
       if (status != KDP_OK) {
         refuse(lane, packet, status, out);
         continue;
