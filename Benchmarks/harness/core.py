@@ -61,7 +61,7 @@ def instructions(program):
 def run(seconds, count=True):
     program = with_data_plane("core")
     figures, left_out = [], []
-    for provider in ("ipsec-mb", "openssl"):
+    for provider in ("avx512", "ipsec-mb", "openssl"):
         result = subprocess.run([program, str(seconds)], capture_output=True, text=True, env={**os.environ, "KAPE_AEAD": provider})
         if result.returncode == 0:
             figures += [json.loads(line) for line in result.stdout.splitlines()]

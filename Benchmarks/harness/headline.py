@@ -60,8 +60,9 @@ def mixed(pair):
 
 
 def engine_share(results):
-    """The engine with its best provider; raw calls are those of the fastest library in its best shape."""
-    return max(f["raw_over_engine"] for f in results["figures"] if f["size"] == 1420 and f["batch"] == 64)
+    """The engine with its best provider; raw calls are the fastest cipher code there is in its best shape."""
+    figures = [f for f in results["figures"] if f["size"] == 1420 and f["batch"] == 64]
+    return min(figures, key=lambda f: f["seal_ns"] + f["open_ns"])["raw_over_engine"]
 
 
 def calls_of(end, results):

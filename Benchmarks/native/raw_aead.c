@@ -1,5 +1,7 @@
 #include "raw_aead.h"
 
+#include "aead/chacha_avx512.h"
+
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <sodium.h>
@@ -216,7 +218,31 @@ static uint32_t gcm_open(raw_aead *raw, kdp_aead_job *job, uint32_t count) {
 }
 #endif
 
+/* ---- Ours ---- */
+
+#if defined(__x86_64__)
+static bool has_avx512(const raw_aead *raw) {
+  (void)raw;
+  return kdp_chacha_avx512_available();
+}
+
+static void avx512_seal(raw_aead *raw, kdp_aead_job *job, uint32_t count) {
+  for (uint32_t i = 0; i < count; i++)
+    job[i].key = raw->key;
+  kdp_chacha_avx512_seal(job, count);
+}
+
+static uint32_t avx512_open(raw_aead *raw, kdp_aead_job *job, uint32_t count) {
+  for (uint32_t i = 0; i < count; i++)
+    job[i].key = raw->key;
+  return kdp_chacha_avx512_open(job, count);
+}
+#endif
+
 static const raw_way all_ways[] = {
+#if defined(__x86_64__)
+    {"ours, AVX-512", KDP_AEAD_CHACHA20_POLY1305, avx512_seal, avx512_open, has_avx512},
+#endif
 #if HAS_IPSEC_MB
     {"intel-ipsec-mb, jobs", KDP_AEAD_CHACHA20_POLY1305, jobs_seal, jobs_open, has_ipsec_mb},
 #if HAS_BURST

@@ -1,5 +1,6 @@
-/* AEAD by direct calls of the libraries, each in the shapes it offers: what our table is measured against. One key for
-   all packets, set once; nonces are each job's. Not for use: the tags are compared, but nothing is wiped. */
+/* AEAD by direct calls of the libraries, and of our own cipher code, each in the shapes it offers: what our table is
+   measured against. One key for all packets, set once; nonces are each job's. Not for use: the tags are compared, but
+   nothing is wiped. */
 #ifndef BENCH_RAW_AEAD_H
 #define BENCH_RAW_AEAD_H
 
