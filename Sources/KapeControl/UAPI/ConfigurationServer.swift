@@ -37,14 +37,18 @@ package final class ConfigurationServer: Sendable {
   package func run() async throws {
     try await withThrowingDiscardingTaskGroup { group in
       defer { group.cancelAll() }
+      var isShort = false
       while true {
         while !clients.withLock({ $0.makeRoom() }) { try await Task.sleep(for: .milliseconds(20)) }
         let client: Int32
         do {
           client = try await socket.accept(reactor)
+          isShort = false
         } catch let error as SystemError {
-          // Out of descriptors or memory: those who wait stay in the queue.
-          log.error("accept", ["error": error.description])
+          // Out of descriptors or memory: those who wait stay in the queue, and who only sits there makes room for them.
+          if !isShort { log.error("accept", ["error": error.description]) }
+          isShort = true
+          clients.withLock { $0.endLongest() }
           try await Task.sleep(for: .milliseconds(200))
           continue
         }
@@ -195,6 +199,12 @@ private struct ClientTable {
   /// Whether there is room for one more. When there are too many, the one goes that has kept us waiting longest.
   mutating func makeRoom() -> Bool {
     if clients.count <= ConfigurationServer.clientLimit { return true }
+    endLongest()
+    return clients.count < ConfigurationServer.clientMaximum
+  }
+
+  /// Tells the one to go that has kept us waiting longest, if that is long enough.
+  mutating func endLongest() {
     let now = monotonicNow()
     var longest: (id: Int, since: UInt64)?
     for (id, client) in clients {
@@ -205,7 +215,6 @@ private struct ClientTable {
       shutdown(client.descriptor, Int32(SHUT_RDWR))
       clients[longest.id]?.keepsUsWaitingSince = nil
     }
-    return clients.count < ConfigurationServer.clientMaximum
   }
 
   mutating func add(_ descriptor: Int32) -> Int {

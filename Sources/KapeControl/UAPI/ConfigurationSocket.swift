@@ -1,5 +1,6 @@
 internal import CLinux
 import Glibc
+import Synchronization
 
 /// The Unix socket on which a WireGuard interface is configured: /var/run/wireguard/NAME.sock, as `wg` expects it
 /// (https://www.wireguard.com/xplatform/). Its file goes with it, as long as it is still ours.
@@ -19,6 +20,8 @@ package final class ConfigurationSocket: Sendable {
   /// inotify on the folder; nil where the user has no instance left (128 by default): then it is looked at.
   private let watch: FolderWatch?
   private let identity: FileIdentity
+  /// Held so that one client can be served when no other descriptor is left.
+  private let spare = Mutex<Int32?>(nil)
 
   /// Makes the socket, only for its owner (0600; the folder 0755). One that nobody answers on is replaced.
   package convenience init(interface: String) throws(Failure) {
@@ -60,9 +63,13 @@ package final class ConfigurationSocket: Sendable {
     // After the watch, so that no removal goes unseen.
     guard let identity = FileIdentity(path) else { throw .system(SystemError(path)) }
     self.identity = identity
+    guard takeSpare() else { throw .system(SystemError("a spare descriptor")) }
   }
 
-  deinit { unlinkIfOurs() }
+  deinit {
+    unlinkIfOurs()
+    if let last = spare.withLock({ $0 }) { close(last) }
+  }
 
   /// Removes the file; the socket listens on for those who are connected. Not when another took its place.
   package func unlinkIfOurs() {
@@ -85,12 +92,39 @@ package final class ConfigurationSocket: Sendable {
   /// The next client, non-blocking.
   func accept(_ reactor: Reactor) async throws -> Int32 {
     while true {
+      takeSpare()
       try await reactor.readable(descriptor.raw)
       if let client = retrying({ clinux_accept(descriptor.raw) }) { return client }
       switch errno {
       case EAGAIN, ECONNABORTED: continue
+      case EMFILE, ENFILE:
+        let failure = SystemError("accept")
+        guard releaseSpare() else { throw failure }
+        if let client = retrying({ clinux_accept(descriptor.raw) }) { return client }
+        guard errno == EAGAIN || errno == ECONNABORTED else { throw failure }
       default: throw SystemError("accept")
       }
+    }
+  }
+
+  @discardableResult
+  private func takeSpare() -> Bool {
+    let listening = descriptor.raw
+    return spare.withLock { spare in
+      if spare != nil { return true }
+      let copy = fcntl(listening, F_DUPFD_CLOEXEC, 0)
+      guard copy >= 0 else { return false }
+      spare = copy
+      return true
+    }
+  }
+
+  private func releaseSpare() -> Bool {
+    spare.withLock { spare in
+      guard let copy = spare else { return false }
+      close(copy)
+      spare = nil
+      return true
     }
   }
 
