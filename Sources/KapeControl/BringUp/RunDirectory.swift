@@ -44,7 +44,11 @@ package final class RunDirectory: Sendable {
       let file = path + "/lock"
       let raw = open(file, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
       if raw < 0 && errno == ENOENT { continue }
-      guard raw >= 0 else { throw .system(SystemError(file)) }
+      guard raw >= 0 else {
+        let error = SystemError(file)
+        rmdir(path)
+        throw .system(error)
+      }
       let taken = Descriptor(owning: raw)
       if !Self.lock(taken) {
         guard errno == EWOULDBLOCK else { throw .system(SystemError(file)) }
@@ -60,6 +64,9 @@ package final class RunDirectory: Sendable {
         guard ftruncate(taken.raw, 0) == 0 else { throw SystemError(file) }
         try Files.write(Array("\(getpid())\n".utf8), to: taken, file)
       } catch {
+        // A full disk. As everywhere, the lock goes while it is held.
+        unlink(file)
+        rmdir(path)
         throw .system(error)
       }
       lock = taken
