@@ -8,9 +8,16 @@ from .hosts import inside, succeeds, within
 congestion = "cubic"
 
 
-def command(seconds, *options, address="10.77.0.2"):
+def paced():
+    """The congestion control of a stream that others are measured beside: one that paces, where the kernel has it, since it fills no queue of
+    its own making up to the brim."""
+    with open("/proc/sys/net/ipv4/tcp_available_congestion_control") as names:
+        return "bbr" if "bbr" in names.read().split() else congestion
+
+
+def command(seconds, *options, address="10.77.0.2", control=None):
     """A client's command line."""
-    tcp = () if "-u" in options else ("-C", congestion)
+    tcp = () if "-u" in options else ("-C", control or congestion)
     return ("iperf3", "-c", address, "-t", f"{seconds:g}", *tcp, *options)
 
 

@@ -31,7 +31,7 @@ def measure(program, seconds):
         waited = tunnel.waited()
         idle = probe(hosts, count)
         idle["waited"] = [(after - before) / count * 1e6 for before, after in zip(waited, tunnel.waited())]
-        bulk = hosts.start(hosts.a, *iperf.command(seconds + 4))
+        bulk = hosts.start(hosts.a, *iperf.command(seconds + 4, control=iperf.paced()))
         time.sleep(1)
         loaded = probe(hosts, count)
         if bulk.poll() is not None:
