@@ -1,0 +1,317 @@
+/* What another lane than 0 hands over to it, and how. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "support/wireguard_lane.h"
+
+static const kdp_limits three_lanes = {.lanes = 3};
+
+/* The one action of the lane is this packet, whole. */
+static void assert_handed_over(const side_lane *l, const void *bytes, uint32_t size, const kdp_path *path) {
+  assert_int_equal(l->out->action_count, 1);
+  const kdp_action *action = &l->out->action[0];
+  assert_int_equal(action->kind, KDP_ACTION_HANDOFF);
+  assert_int_equal(action->from_inside, path == NULL);
+  if (path) assert_true(kdp_path_equal(&action->path, path));
+  assert_int_equal(action->packet.size, size);
+  assert_memory_equal(action->packet.data, bytes, size);
+  assert_int_equal(l->out->wire.count + l->out->inside.count, 0);
+}
+
+static void handshake_messages_are_handed_over_and_lane_0_answers(void **state) {
+  (void)state;
+  node *a = node_make(1, NULL, &three_lanes), *b = node_make(2, NULL, &three_lanes);
+  side_lane *at_a = side_lane_make(a, 1), *at_b = side_lane_make(b, 1);
+  kdp_now now = node_time(1000);
+  assert_int_equal(node_add_peer(a, b, true, now), KDP_OK);
+  assert_int_equal(node_add_peer(b, a, false, now), KDP_OK);
+  assert_int_equal(node_send_to(a, b, 10, now), KDP_OK);
+  kdp_path to_b = node_path(b, a), to_a = node_path(a, b);
+
+  assert_int_equal(side_lane_receive(at_b, a->sent[0].bytes, a->sent[0].size, &to_b, now), KDP_HANDED_OVER);
+  assert_handed_over(at_b, a->sent[0].bytes, a->sent[0].size, &to_b);
+  assert_int_equal(side_lane_pass_on(at_b, now), 1);
+  assert_int_equal(node_count_sent(b, KDP_WG_RESPONSE, NULL), 1);
+  assert_int_equal(side_lane_receive(at_a, b->sent[0].bytes, b->sent[0].size, &to_a, now), KDP_HANDED_OVER);
+  assert_handed_over(at_a, b->sent[0].bytes, b->sent[0].size, &to_a);
+  assert_int_equal(side_lane_pass_on(at_a, now), 1);
+
+  /* The packet that was staged: the key is not confirmed yet, so the lane neither opens it nor moves its window. */
+  uint32_t data = 0;
+  assert_int_equal(node_count_sent(a, KDP_WG_TRANSPORT, &data), 1);
+  assert_int_equal(side_lane_receive(at_b, a->sent[data].bytes, a->sent[data].size, &to_b, now), KDP_HANDED_OVER);
+  assert_handed_over(at_b, a->sent[data].bytes, a->sent[data].size, &to_b);
+  assert_int_equal(node_peer_of(b, a)->next->window.next, 0);
+  assert_int_equal(side_lane_pass_on(at_b, now), 1);
+  assert_int_equal(b->delivered_count, 1);
+  assert_non_null(node_peer_of(b, a)->current);
+
+  /* A cookie reply (this one is nobody's). */
+  uint8_t cookie[sizeof(kdp_wg_cookie_reply)] = {KDP_WG_COOKIE_REPLY};
+  assert_int_equal(side_lane_receive(at_a, cookie, sizeof cookie, &to_a, now), KDP_HANDED_OVER);
+  assert_int_equal(side_lane_pass_on(at_a, now), 1);
+  assert_int_equal(node_counted(a, KDP_UNKNOWN_SESSION), 1);
+
+  /* From now on it is all the lanes' own. */
+  assert_int_equal(side_lane_receive_from(at_b, a, 20, now), KDP_OK);
+  assert_int_equal(side_lane_receive_from(at_a, b, 20, now), KDP_OK);
+  assert_int_equal(node_counted(a, KDP_HANDED_OVER), 2);
+  assert_int_equal(node_counted(b, KDP_HANDED_OVER), 2);
+  side_lane_free(at_a);
+  side_lane_free(at_b);
+  node_free(a);
+  node_free(b);
+}
+
+enum { BURST = 200 };
+
+/* As many packets of b as one batch brings, on the lane; returns what became of the first, all others being `rest`. */
+static kdp_status receive_burst(side_lane *l, node *b, kdp_status rest, kdp_now now) {
+  kdp_path path = node_path(l->of, b);
+  kdp_packet packet[BURST];
+  kdp_batch batch = {
+      .packet = packet, .count = BURST, .capacity = BURST, .path = &path, .path_count = 1, .path_capacity = 1};
+  for (uint32_t i = 0; i < BURST; i++) {
+    const kept_datagram *data = sealed_data(b, l->of, 10, now);
+    assert_true(kdp_pool_take_packet(l->pool, 0, data->size, 0, &packet[i]));
+    memcpy(packet[i].data, data->bytes, data->size);
+    node_forget(b);
+  }
+  assert_int_equal(kdp_engine_outside(l->lane, &batch, l->out, now), BURST);
+  for (uint32_t i = 1; i < BURST; i++)
+    assert_int_equal(packet[i].status, rest);
+  return packet[0].status;
+}
+
+/* b renews the session while it sends more in a batch than can be handed over. */
+static void a_burst_under_a_new_key_is_not_lost(void **state) {
+  (void)state;
+  node *a = node_make(1, NULL, &three_lanes), *b = node_make(2, NULL, NULL);
+  kdp_now now = node_time(1000);
+  node_connect(a, b, now);
+  side_lane *l = side_lane_make(a, 1);
+  kdp_wg_peer *peer = node_peer_of(a, b);
+  now = node_later(now, KDP_WG_REKEY_TIMEOUT);
+  node_forget(a), node_forget(b);
+  kdp_wg_want_handshake(b->device, node_peer_of(b, a), now.boot);
+  node_tick(b, now);
+  assert_int_equal(node_pass(b, 0, a, now), KDP_OK);
+  assert_int_equal(node_pass(a, 0, b, now), KDP_OK);
+  const kdp_wg_key_pair *fresh = peer->next;
+  assert_non_null(fresh);
+
+  uint32_t room = l->out->action_capacity;
+  assert_true(BURST > room);
+  l->out->action_capacity = 0;
+  assert_int_equal(receive_burst(l, b, KDP_OK, now), KDP_OK);
+  assert_int_equal(l->out->inside.count, BURST);
+  side_lane_drain(l);
+  l->out->action_capacity = room;
+  assert_int_equal(receive_burst(l, b, KDP_OK, now), KDP_HANDED_OVER);
+  assert_int_equal(l->out->inside.count, BURST - 1);
+  assert_ptr_equal(peer->next, fresh); /* that is lane 0's to change */
+  assert_int_equal(side_lane_pass_on(l, now), 1);
+  assert_ptr_equal(peer->current, fresh);
+  assert_int_equal(a->delivered_count, 1);
+  assert_int_equal(side_lane_receive_from(l, b, 10, now), KDP_OK);
+  side_lane_free(l);
+  node_free(a);
+  node_free(b);
+}
+
+/* An answer to what was opened could not leave before lane 0 has confirmed the key. */
+static void a_burst_under_the_first_key_is_all_for_lane_0(void **state) {
+  (void)state;
+  node *a = node_make(1, NULL, &three_lanes), *b = node_make(2, NULL, NULL);
+  kdp_now now = node_time(1000);
+  side_lane *l = side_lane_make(a, 1);
+  assert_int_equal(node_add_peer(a, b, false, now), KDP_OK);
+  assert_int_equal(node_add_peer(b, a, true, now), KDP_OK);
+  assert_int_equal(node_send_to(b, a, 10, now), KDP_OK);
+  assert_int_equal(node_pass(b, 0, a, now), KDP_OK);
+  assert_int_equal(node_pass(a, 0, b, now), KDP_OK);
+  assert_non_null(node_peer_of(a, b)->next);
+  l->out->action_capacity = 1;
+  assert_int_equal(receive_burst(l, b, KDP_HANDOVER_FULL, now), KDP_HANDED_OVER);
+  assert_int_equal(l->out->inside.count, 0);
+  side_lane_free(l);
+  node_free(a);
+  node_free(b);
+}
+
+static void a_packet_from_elsewhere_is_handed_over_and_the_endpoint_follows(void **state) {
+  (void)state;
+  node *a = node_make(1, NULL, &three_lanes), *b = node_make(2, NULL, NULL);
+  kdp_now now = node_time(1000);
+  node_connect(a, b, now);
+  side_lane *l = side_lane_make(a, 1);
+  kdp_path moved = node_path(a, b);
+  moved.remote.port++;
+  assert_int_equal(node_send_to(b, a, 10, now), KDP_OK);
+  assert_int_equal(side_lane_receive(l, b->sent[0].bytes, b->sent[0].size, &moved, now), KDP_HANDED_OVER);
+  assert_handed_over(l, b->sent[0].bytes, b->sent[0].size, &moved);
+  assert_int_equal(side_lane_pass_on(l, now), 1);
+  assert_int_equal(a->delivered_count, 1);
+  assert_int_equal(node_count_events(a, KDP_EVENT_ENDPOINT_CHANGED, NULL), 1);
+  assert_true(kdp_path_equal(&node_peer_of(a, b)->path, &moved));
+  /* Along the new path it opens, and seals to it. */
+  assert_int_equal(node_send_to(b, a, 10, now), KDP_OK);
+  assert_int_equal(side_lane_receive(l, b->sent[1].bytes, b->sent[1].size, &moved, now), KDP_OK);
+  assert_int_equal(side_lane_send_to(l, b, 10, now), KDP_OK);
+  assert_true(kdp_address_equal(&l->out->wire.path[0].remote, &moved.remote));
+  side_lane_free(l);
+  node_free(a);
+  node_free(b);
+}
+
+/* Two paths in one batch: only what comes along the peer's own is opened. */
+static void paths_of_one_batch_are_told_apart(void **state) {
+  (void)state;
+  node *a = node_make(1, NULL, &three_lanes), *b = node_make(2, NULL, NULL);
+  kdp_now now = node_time(1000);
+  node_connect(a, b, now);
+  side_lane *l = side_lane_make(a, 1);
+  kdp_path path[2] = {node_path(a, b), node_path(a, b)};
+  path[1].ifindex++;
+  kdp_packet packet[6];
+  for (uint32_t i = 0; i < 6; i++) {
+    assert_int_equal(node_send_to(b, a, i, now), KDP_OK);
+    assert_true(kdp_pool_take_packet(l->pool, 0, b->sent[i].size, 0, &packet[i]));
+    memcpy(packet[i].data, b->sent[i].bytes, b->sent[i].size);
+    packet[i].path = (uint16_t)(i / 2 % 2);
+  }
+  kdp_batch batch = {.packet = packet, .count = 6, .capacity = 6, .path = path, .path_count = 2, .path_capacity = 2};
+  assert_int_equal(kdp_engine_outside(l->lane, &batch, l->out, now), 6);
+  for (uint32_t i = 0; i < 6; i++)
+    assert_int_equal(packet[i].status, i / 2 % 2 ? KDP_HANDED_OVER : KDP_OK);
+  assert_int_equal(l->out->inside.count, 4);
+  side_lane_free(l);
+  node_free(a);
+  node_free(b);
+}
+
+static void inside_packets_without_a_way_are_handed_over(void **state) {
+  (void)state;
+  node *a = node_make(1, NULL, &three_lanes), *b = node_make(2, NULL, NULL), *c = node_make(3, NULL, NULL);
+  node *silent = node_make(4, NULL, NULL);
+  kdp_now now = node_time(1000);
+  uint8_t packet[2000];
+  side_lane *l = side_lane_make(a, 1);
+  assert_int_equal(node_add_peer(a, b, false, now), KDP_OK);
+  assert_int_equal(node_add_peer(a, silent, true, now), KDP_OK);
+
+  /* Nobody has the address; the peer's place is not known: ICMP errors are lane 0's. */
+  const node *nowhere[] = {c, b};
+  const kdp_status why[] = {KDP_NO_ROUTE, KDP_NO_ENDPOINT};
+  for (int i = 0; i < 2; i++) {
+    uint32_t size = node_packet(packet, a, nowhere[i], 10);
+    assert_int_equal(side_lane_send(l, packet, size, now), KDP_HANDED_OVER);
+    assert_handed_over(l, packet, size, NULL);
+    assert_int_equal(side_lane_pass_on(l, now), 1);
+    assert_int_equal(node_counted(a, why[i]), 1);
+    assert_int_equal(a->delivered_count, (uint32_t)i + 1);
+  }
+  /* No session: lane 0 stages it and begins a handshake. */
+  uint32_t size = node_packet(packet, a, silent, 10);
+  assert_int_equal(side_lane_send(l, packet, size, now), KDP_HANDED_OVER);
+  assert_handed_over(l, packet, size, NULL);
+  assert_int_equal(side_lane_pass_on(l, now), 1);
+  assert_int_equal(node_peer_of(a, silent)->staged.count, 1);
+  assert_int_equal(node_count_sent(a, KDP_WG_INITIATION, NULL), 1);
+  kdp_statistics statistics;
+  kdp_engine_statistics(a->engine, &statistics);
+  assert_int_equal(statistics.inside_in.packets, 3); /* counted where they end, once */
+  assert_int_equal(statistics.status[KDP_HANDED_OVER], 3);
+  side_lane_free(l);
+  node_free(a);
+  node_free(b);
+  node_free(c);
+  node_free(silent);
+}
+
+static void a_packet_too_big_for_the_path_is_handed_over(void **state) {
+  (void)state;
+  node *a = node_make(1, NULL, &three_lanes), *b = node_make(2, NULL, NULL);
+  kdp_now now = node_time(1000);
+  node_connect(a, b, now);
+  side_lane *l = side_lane_make(a, 1);
+  kdp_path path = node_path(a, b);
+  kdp_engine_path_mtu(a->lane, &path, 1400, now); /* 1400 - 20 - 8 - 32 = 1340 */
+  uint8_t packet[2000];
+  uint32_t size = node_packet(packet, a, b, 1341 - 28);
+  assert_int_equal(side_lane_send(l, packet, size, now), KDP_OK); /* it may be fragmented */
+  side_lane_drain(l);
+  packet[6] = 0x40; /* DF */
+  assert_int_equal(side_lane_send(l, packet, size, now), KDP_HANDED_OVER);
+  assert_handed_over(l, packet, size, NULL);
+  assert_int_equal(side_lane_pass_on(l, now), 1);
+  assert_int_equal(node_counted(a, KDP_TOO_BIG), 1);
+  assert_int_equal(a->delivered_count, 1);
+  packet[3]--; /* one less fits */
+  assert_int_equal(side_lane_send(l, packet, size - 1, now), KDP_OK);
+  side_lane_free(l);
+  node_free(a);
+  node_free(b);
+}
+
+static void staged_packets_go_first(void **state) {
+  (void)state;
+  node *a = node_make(1, NULL, &three_lanes), *b = node_make(2, NULL, NULL);
+  kdp_now now = node_time(1000);
+  node_connect(a, b, now);
+  side_lane *l = side_lane_make(a, 1);
+  uint8_t packet[100];
+  uint32_t size = node_packet(packet, a, b, 7);
+  (void)kdp_wg_staging_copy_in(&a->device->staging, &node_peer_of(a, b)->staged, packet, size);
+  size = node_packet(packet, a, b, 8);
+  assert_int_equal(side_lane_send(l, packet, size, now), KDP_HANDED_OVER);
+  assert_int_equal(side_lane_pass_on(l, now), 1);
+  node_exchange(a, b, now);
+  assert_int_equal(b->delivered_count, 2);
+  assert_int_equal(b->delivered[0].size, 28 + 7);
+  assert_int_equal(b->delivered[1].size, 28 + 8);
+  side_lane_free(l);
+  node_free(a);
+  node_free(b);
+}
+
+static void a_full_list_of_actions_drops_and_counts(void **state) {
+  (void)state;
+  node *a = node_make(1, NULL, &three_lanes), *b = node_make(2, NULL, NULL);
+  kdp_now now = node_time(1000);
+  side_lane *l = side_lane_make(a, 1);
+  uint32_t room = l->out->action_capacity;
+  kdp_path path = node_path(a, b);
+  uint8_t initiation[sizeof(kdp_wg_initiation)] = {KDP_WG_INITIATION};
+  for (uint32_t i = 0; i < room; i++)
+    assert_int_equal(side_lane_receive(l, initiation, sizeof initiation, &path, now), KDP_HANDED_OVER);
+  assert_int_equal(side_lane_receive(l, initiation, sizeof initiation, &path, now), KDP_HANDOVER_FULL);
+  assert_int_equal(side_lane_send_to(l, b, 10, now), KDP_HANDOVER_FULL);
+  kdp_statistics statistics;
+  kdp_engine_statistics(a->engine, &statistics);
+  assert_int_equal(statistics.status[KDP_HANDED_OVER], room);
+  assert_int_equal(statistics.status[KDP_HANDOVER_FULL], 2);
+  assert_int_equal(statistics.inside_in.packets, 1); /* it ended here */
+  side_lane_free(l);
+  node_free(a);
+  node_free(b);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(handshake_messages_are_handed_over_and_lane_0_answers),
+      cmocka_unit_test(a_burst_under_a_new_key_is_not_lost),
+      cmocka_unit_test(a_burst_under_the_first_key_is_all_for_lane_0),
+      cmocka_unit_test(a_packet_from_elsewhere_is_handed_over_and_the_endpoint_follows),
+      cmocka_unit_test(paths_of_one_batch_are_told_apart),
+      cmocka_unit_test(inside_packets_without_a_way_are_handed_over),
+      cmocka_unit_test(a_packet_too_big_for_the_path_is_handed_over),
+      cmocka_unit_test(staged_packets_go_first),
+      cmocka_unit_test(a_full_list_of_actions_drops_and_counts),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
