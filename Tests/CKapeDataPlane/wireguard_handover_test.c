@@ -90,37 +90,32 @@ static kdp_status receive_burst(side_lane *l, node *b, kdp_status rest, kdp_now 
 /* b renews the session while it sends more in a batch than can be handed over. */
 static void a_burst_under_a_new_key_is_not_lost(void **state) {
   (void)state;
-  node *a = node_make(1, NULL, &three_lanes), *b = node_make(2, NULL, NULL);
-  kdp_now now = node_time(1000);
-  node_connect(a, b, now);
-  side_lane *l = side_lane_make(a, 1);
-  kdp_wg_peer *peer = node_peer_of(a, b);
-  now = node_later(now, KDP_WG_REKEY_TIMEOUT);
-  node_forget(a), node_forget(b);
-  kdp_wg_want_handshake(b->device, node_peer_of(b, a), now.boot);
-  node_tick(b, now);
-  assert_int_equal(node_pass(b, 0, a, now), KDP_OK);
-  assert_int_equal(node_pass(a, 0, b, now), KDP_OK);
+  lane_pair p = lane_pair_make();
+  kdp_wg_peer *peer = node_peer_of(p.a, p.b);
+  p.now = node_later(p.now, KDP_WG_REKEY_TIMEOUT);
+  node_forget(p.a), node_forget(p.b);
+  kdp_wg_want_handshake(p.b->device, node_peer_of(p.b, p.a), p.now.boot);
+  node_tick(p.b, p.now);
+  assert_int_equal(node_pass(p.b, 0, p.a, p.now), KDP_OK);
+  assert_int_equal(node_pass(p.a, 0, p.b, p.now), KDP_OK);
   const kdp_wg_key_pair *fresh = peer->next;
   assert_non_null(fresh);
 
-  uint32_t room = l->out->action_capacity;
+  uint32_t room = p.l->out->action_capacity;
   assert_true(BURST > room);
-  l->out->action_capacity = 0;
-  assert_int_equal(receive_burst(l, b, KDP_OK, now), KDP_OK);
-  assert_int_equal(l->out->inside.count, BURST);
-  side_lane_drain(l);
-  l->out->action_capacity = room;
-  assert_int_equal(receive_burst(l, b, KDP_OK, now), KDP_HANDED_OVER);
-  assert_int_equal(l->out->inside.count, BURST - 1);
+  p.l->out->action_capacity = 0;
+  assert_int_equal(receive_burst(p.l, p.b, KDP_OK, p.now), KDP_OK);
+  assert_int_equal(p.l->out->inside.count, BURST);
+  side_lane_drain(p.l);
+  p.l->out->action_capacity = room;
+  assert_int_equal(receive_burst(p.l, p.b, KDP_OK, p.now), KDP_HANDED_OVER);
+  assert_int_equal(p.l->out->inside.count, BURST - 1);
   assert_ptr_equal(peer->next, fresh); /* that is lane 0's to change */
-  assert_int_equal(side_lane_pass_on(l, now), 1);
+  assert_int_equal(side_lane_pass_on(p.l, p.now), 1);
   assert_ptr_equal(peer->current, fresh);
-  assert_int_equal(a->delivered_count, 1);
-  assert_int_equal(side_lane_receive_from(l, b, 10, now), KDP_OK);
-  side_lane_free(l);
-  node_free(a);
-  node_free(b);
+  assert_int_equal(p.a->delivered_count, 1);
+  assert_int_equal(side_lane_receive_from(p.l, p.b, 10, p.now), KDP_OK);
+  lane_pair_free(&p);
 }
 
 /* An answer to what was opened could not leave before lane 0 has confirmed the key. */
@@ -145,53 +140,43 @@ static void a_burst_under_the_first_key_is_all_for_lane_0(void **state) {
 
 static void a_packet_from_elsewhere_is_handed_over_and_the_endpoint_follows(void **state) {
   (void)state;
-  node *a = node_make(1, NULL, &three_lanes), *b = node_make(2, NULL, NULL);
-  kdp_now now = node_time(1000);
-  node_connect(a, b, now);
-  side_lane *l = side_lane_make(a, 1);
-  kdp_path moved = node_path(a, b);
+  lane_pair p = lane_pair_make();
+  kdp_path moved = node_path(p.a, p.b);
   moved.remote.port++;
-  assert_int_equal(node_send_to(b, a, 10, now), KDP_OK);
-  assert_int_equal(side_lane_receive(l, b->sent[0].bytes, b->sent[0].size, &moved, now), KDP_HANDED_OVER);
-  assert_handed_over(l, b->sent[0].bytes, b->sent[0].size, &moved);
-  assert_int_equal(side_lane_pass_on(l, now), 1);
-  assert_int_equal(a->delivered_count, 1);
-  assert_int_equal(node_count_events(a, KDP_EVENT_ENDPOINT_CHANGED, NULL), 1);
-  assert_true(kdp_path_equal(&node_peer_of(a, b)->path, &moved));
+  assert_int_equal(node_send_to(p.b, p.a, 10, p.now), KDP_OK);
+  assert_int_equal(side_lane_receive(p.l, p.b->sent[0].bytes, p.b->sent[0].size, &moved, p.now), KDP_HANDED_OVER);
+  assert_handed_over(p.l, p.b->sent[0].bytes, p.b->sent[0].size, &moved);
+  assert_int_equal(side_lane_pass_on(p.l, p.now), 1);
+  assert_int_equal(p.a->delivered_count, 1);
+  assert_int_equal(node_count_events(p.a, KDP_EVENT_ENDPOINT_CHANGED, NULL), 1);
+  assert_true(kdp_path_equal(&node_peer_of(p.a, p.b)->path, &moved));
   /* Along the new path it opens, and seals to it. */
-  assert_int_equal(node_send_to(b, a, 10, now), KDP_OK);
-  assert_int_equal(side_lane_receive(l, b->sent[1].bytes, b->sent[1].size, &moved, now), KDP_OK);
-  assert_int_equal(side_lane_send_to(l, b, 10, now), KDP_OK);
-  assert_true(kdp_address_equal(&l->out->wire.path[0].remote, &moved.remote));
-  side_lane_free(l);
-  node_free(a);
-  node_free(b);
+  assert_int_equal(node_send_to(p.b, p.a, 10, p.now), KDP_OK);
+  assert_int_equal(side_lane_receive(p.l, p.b->sent[1].bytes, p.b->sent[1].size, &moved, p.now), KDP_OK);
+  assert_int_equal(side_lane_send_to(p.l, p.b, 10, p.now), KDP_OK);
+  assert_true(kdp_address_equal(&p.l->out->wire.path[0].remote, &moved.remote));
+  lane_pair_free(&p);
 }
 
 /* Two paths in one batch: only what comes along the peer's own is opened. */
 static void paths_of_one_batch_are_told_apart(void **state) {
   (void)state;
-  node *a = node_make(1, NULL, &three_lanes), *b = node_make(2, NULL, NULL);
-  kdp_now now = node_time(1000);
-  node_connect(a, b, now);
-  side_lane *l = side_lane_make(a, 1);
-  kdp_path path[2] = {node_path(a, b), node_path(a, b)};
+  lane_pair p = lane_pair_make();
+  kdp_path path[2] = {node_path(p.a, p.b), node_path(p.a, p.b)};
   path[1].ifindex++;
   kdp_packet packet[6];
   for (uint32_t i = 0; i < 6; i++) {
-    assert_int_equal(node_send_to(b, a, i, now), KDP_OK);
-    assert_true(kdp_pool_take_packet(l->pool, 0, b->sent[i].size, 0, &packet[i]));
-    memcpy(packet[i].data, b->sent[i].bytes, b->sent[i].size);
+    assert_int_equal(node_send_to(p.b, p.a, i, p.now), KDP_OK);
+    assert_true(kdp_pool_take_packet(p.l->pool, 0, p.b->sent[i].size, 0, &packet[i]));
+    memcpy(packet[i].data, p.b->sent[i].bytes, p.b->sent[i].size);
     packet[i].path = (uint16_t)(i / 2 % 2);
   }
   kdp_batch batch = {.packet = packet, .count = 6, .capacity = 6, .path = path, .path_count = 2, .path_capacity = 2};
-  assert_int_equal(kdp_engine_outside(l->lane, &batch, l->out, now), 6);
+  assert_int_equal(kdp_engine_outside(p.l->lane, &batch, p.l->out, p.now), 6);
   for (uint32_t i = 0; i < 6; i++)
     assert_int_equal(packet[i].status, i / 2 % 2 ? KDP_HANDED_OVER : KDP_OK);
-  assert_int_equal(l->out->inside.count, 4);
-  side_lane_free(l);
-  node_free(a);
-  node_free(b);
+  assert_int_equal(p.l->out->inside.count, 4);
+  lane_pair_free(&p);
 }
 
 static void inside_packets_without_a_way_are_handed_over(void **state) {
@@ -235,48 +220,38 @@ static void inside_packets_without_a_way_are_handed_over(void **state) {
 
 static void a_packet_too_big_for_the_path_is_handed_over(void **state) {
   (void)state;
-  node *a = node_make(1, NULL, &three_lanes), *b = node_make(2, NULL, NULL);
-  kdp_now now = node_time(1000);
-  node_connect(a, b, now);
-  side_lane *l = side_lane_make(a, 1);
-  kdp_path path = node_path(a, b);
-  kdp_engine_path_mtu(a->lane, &path, 1400, now); /* 1400 - 20 - 8 - 32 = 1340 */
+  lane_pair p = lane_pair_make();
+  kdp_path path = node_path(p.a, p.b);
+  kdp_engine_path_mtu(p.a->lane, &path, 1400, p.now); /* 1400 - 20 - 8 - 32 = 1340 */
   uint8_t packet[2000];
-  uint32_t size = node_packet(packet, a, b, 1341 - 28);
-  assert_int_equal(side_lane_send(l, packet, size, now), KDP_OK); /* it may be fragmented */
-  side_lane_drain(l);
+  uint32_t size = node_packet(packet, p.a, p.b, 1341 - 28);
+  assert_int_equal(side_lane_send(p.l, packet, size, p.now), KDP_OK); /* it may be fragmented */
+  side_lane_drain(p.l);
   packet[6] = 0x40; /* DF */
-  assert_int_equal(side_lane_send(l, packet, size, now), KDP_HANDED_OVER);
-  assert_handed_over(l, packet, size, NULL);
-  assert_int_equal(side_lane_pass_on(l, now), 1);
-  assert_int_equal(node_counted(a, KDP_TOO_BIG), 1);
-  assert_int_equal(a->delivered_count, 1);
+  assert_int_equal(side_lane_send(p.l, packet, size, p.now), KDP_HANDED_OVER);
+  assert_handed_over(p.l, packet, size, NULL);
+  assert_int_equal(side_lane_pass_on(p.l, p.now), 1);
+  assert_int_equal(node_counted(p.a, KDP_TOO_BIG), 1);
+  assert_int_equal(p.a->delivered_count, 1);
   packet[3]--; /* one less fits */
-  assert_int_equal(side_lane_send(l, packet, size - 1, now), KDP_OK);
-  side_lane_free(l);
-  node_free(a);
-  node_free(b);
+  assert_int_equal(side_lane_send(p.l, packet, size - 1, p.now), KDP_OK);
+  lane_pair_free(&p);
 }
 
 static void staged_packets_go_first(void **state) {
   (void)state;
-  node *a = node_make(1, NULL, &three_lanes), *b = node_make(2, NULL, NULL);
-  kdp_now now = node_time(1000);
-  node_connect(a, b, now);
-  side_lane *l = side_lane_make(a, 1);
+  lane_pair p = lane_pair_make();
   uint8_t packet[100];
-  uint32_t size = node_packet(packet, a, b, 7);
-  (void)kdp_wg_staging_copy_in(&a->device->staging, &node_peer_of(a, b)->staged, packet, size);
-  size = node_packet(packet, a, b, 8);
-  assert_int_equal(side_lane_send(l, packet, size, now), KDP_HANDED_OVER);
-  assert_int_equal(side_lane_pass_on(l, now), 1);
-  node_exchange(a, b, now);
-  assert_int_equal(b->delivered_count, 2);
-  assert_int_equal(b->delivered[0].size, 28 + 7);
-  assert_int_equal(b->delivered[1].size, 28 + 8);
-  side_lane_free(l);
-  node_free(a);
-  node_free(b);
+  uint32_t size = node_packet(packet, p.a, p.b, 7);
+  (void)kdp_wg_staging_copy_in(&p.a->device->staging, &node_peer_of(p.a, p.b)->staged, packet, size);
+  size = node_packet(packet, p.a, p.b, 8);
+  assert_int_equal(side_lane_send(p.l, packet, size, p.now), KDP_HANDED_OVER);
+  assert_int_equal(side_lane_pass_on(p.l, p.now), 1);
+  node_exchange(p.a, p.b, p.now);
+  assert_int_equal(p.b->delivered_count, 2);
+  assert_int_equal(p.b->delivered[0].size, 28 + 7);
+  assert_int_equal(p.b->delivered[1].size, 28 + 8);
+  lane_pair_free(&p);
 }
 
 static void a_full_list_of_actions_drops_and_counts(void **state) {

@@ -13,51 +13,31 @@
 
 static const kdp_limits three_lanes = {.lanes = 3};
 
-/* a (three lanes) and b with a session that a began. */
-typedef struct pair {
-  node *a, *b;
-  side_lane *l; /* lane 1 of a */
-  kdp_now now;
-} pair;
-
-static pair connected(void) {
-  pair p = {.a = node_make(1, NULL, &three_lanes), .b = node_make(2, NULL, NULL), .now = node_time(1000)};
-  node_connect(p.a, p.b, p.now);
-  p.l = side_lane_make(p.a, 1);
-  return p;
-}
-
 /* Half a minute of silence: no timer that data started runs any more. */
-static void settle(pair *p) {
+static void settle(lane_pair *p) {
   p->now = node_run_both(p->a, p->b, p->now, p->now.boot + SECONDS(30));
   node_forget(p->a);
   node_forget(p->b);
 }
 
-static void done(pair *p) {
-  side_lane_free(p->l);
-  node_free(p->a);
-  node_free(p->b);
-}
-
 /* Data from a on lane 1; lane 0 is told as a worker would tell it. */
-static void send_on_lane_1(pair *p) {
+static void send_on_lane_1(lane_pair *p) {
   assert_int_equal(side_lane_send_to(p->l, p->b, 10, p->now), KDP_OK);
   (void)side_lane_pass_on(p->l, p->now);
 }
 
-static void receive_on_lane_1(pair *p) {
+static void receive_on_lane_1(lane_pair *p) {
   assert_int_equal(side_lane_receive_from(p->l, p->b, 10, p->now), KDP_OK);
   (void)side_lane_pass_on(p->l, p->now);
 }
 
-static void pass_time(pair *p, uint64_t nanoseconds) {
+static void pass_time(lane_pair *p, uint64_t nanoseconds) {
   p->now = node_run(p->a, p->now, p->now.boot + nanoseconds);
 }
 
 static void lane_0_is_woken_once_as_long_as_a_peer_is_active(void **state) {
   (void)state;
-  pair p = connected();
+  lane_pair p = lane_pair_make();
   assert_true(kdp_engine_deadline(p.l->lane) == KDP_NEVER);
   uint64_t idle = kdp_engine_deadline(p.a->lane);
   assert_int_equal(side_lane_send_to(p.l, p.b, 10, p.now), KDP_OK);
@@ -78,7 +58,7 @@ static void lane_0_is_woken_once_as_long_as_a_peer_is_active(void **state) {
   assert_int_equal(side_lane_send_to(p.l, p.b, 10, p.now), KDP_OK);
   assert_int_equal(side_lane_wakes(p.l), 1);
   (void)side_lane_pass_on(p.l, p.now);
-  done(&p);
+  lane_pair_free(&p);
 }
 
 /* Twenty that become active a few milliseconds apart are looked at together from then on. */
@@ -115,7 +95,7 @@ static void many_active_peers_do_not_wake_lane_0_more_often(void **state) {
 /* The wake finds no room among the actions: the lane's own deadline brings it about. */
 static void a_wake_waits_for_room(void **state) {
   (void)state;
-  pair p = connected();
+  lane_pair p = lane_pair_make();
   kdp_path path = node_path(p.a, p.b);
   uint8_t initiation[sizeof(kdp_wg_initiation)] = {KDP_WG_INITIATION};
   for (uint32_t i = 0; i < p.l->out->action_capacity; i++)
@@ -130,12 +110,12 @@ static void a_wake_waits_for_room(void **state) {
   assert_int_equal(side_lane_wakes(p.l), 1);
   assert_true(kdp_engine_deadline(p.l->lane) == KDP_NEVER);
   (void)side_lane_pass_on(p.l, p.now);
-  done(&p);
+  lane_pair_free(&p);
 }
 
 static void data_without_an_answer_begins_a_handshake_after_15_s(void **state) {
   (void)state;
-  pair p = connected();
+  lane_pair p = lane_pair_make();
   settle(&p);
   send_on_lane_1(&p);
   for (int i = 0; i < 10; i++) { /* later packets do not put it off */
@@ -146,12 +126,12 @@ static void data_without_an_answer_begins_a_handshake_after_15_s(void **state) {
   assert_int_equal(node_count_sent(p.a, KDP_WG_INITIATION, NULL), 0);
   pass_time(&p, KDP_WG_REKEY_TIMEOUT_JITTER + 1);
   assert_int_equal(node_count_sent(p.a, KDP_WG_INITIATION, NULL), 1);
-  done(&p);
+  lane_pair_free(&p);
 }
 
 static void an_answer_on_a_lane_begins_no_handshake(void **state) {
   (void)state;
-  pair p = connected();
+  lane_pair p = lane_pair_make();
   settle(&p);
   send_on_lane_1(&p);
   pass_time(&p, SECONDS(14));
@@ -166,12 +146,12 @@ static void an_answer_on_a_lane_begins_no_handshake(void **state) {
   assert_int_equal(node_receive(p.a, data->bytes, data->size, &path, p.now), KDP_OK);
   pass_time(&p, SECONDS(9));
   assert_int_equal(node_count_sent(p.a, KDP_WG_INITIATION, NULL), 0);
-  done(&p);
+  lane_pair_free(&p);
 }
 
 static void data_received_on_a_lane_is_answered_by_a_keepalive_after_10_s(void **state) {
   (void)state;
-  pair p = connected();
+  lane_pair p = lane_pair_make();
   settle(&p);
   receive_on_lane_1(&p);
   pass_time(&p, SECONDS(4));
@@ -193,13 +173,13 @@ static void data_received_on_a_lane_is_answered_by_a_keepalive_after_10_s(void *
   assert_int_equal(p.a->sent_count, 1);
   pass_time(&p, 1);
   assert_int_equal(p.a->sent_count, 2);
-  done(&p);
+  lane_pair_free(&p);
 }
 
 /* An empty packet that a lane opens starts nothing. */
 static void two_ends_fall_silent(void **state) {
   (void)state;
-  pair p = connected();
+  lane_pair p = lane_pair_make();
   settle(&p);
   send_on_lane_1(&p);
   pass_time(&p, SECONDS(10));
@@ -213,12 +193,12 @@ static void two_ends_fall_silent(void **state) {
   (void)side_lane_pass_on(p.l, p.now);
   pass_time(&p, SECONDS(60));
   assert_int_equal(p.a->sent_count, 0);
-  done(&p);
+  lane_pair_free(&p);
 }
 
 static void traffic_of_a_lane_puts_the_persistent_keepalive_off(void **state) {
   (void)state;
-  pair p = connected();
+  lane_pair p = lane_pair_make();
   assert_int_equal(node_set_keepalive(p.a, p.b, 2, p.now), KDP_OK);
   node_exchange(p.a, p.b, p.now);
   node_forget(p.a);
@@ -234,12 +214,12 @@ static void traffic_of_a_lane_puts_the_persistent_keepalive_off(void **state) {
   assert_int_equal(p.a->sent_count, 0);
   pass_time(&p, 1);
   assert_int_equal(p.a->sent_count, 1);
-  done(&p);
+  lane_pair_free(&p);
 }
 
 static void an_old_session_is_renewed_by_what_a_lane_sends(void **state) {
   (void)state;
-  pair p = connected();
+  lane_pair p = lane_pair_make();
   uint64_t birth = node_peer_of(p.a, p.b)->current->birth;
   while (p.now.boot < birth + KDP_WG_REKEY_AFTER_TIME - SECONDS(2)) {
     send_on_lane_1(&p);
@@ -255,23 +235,23 @@ static void an_old_session_is_renewed_by_what_a_lane_sends(void **state) {
   send_on_lane_1(&p);
   pass_time(&p, KDP_WG_NOTES_INTERVAL);
   assert_int_equal(node_count_sent(p.a, KDP_WG_INITIATION, NULL), 1);
-  done(&p);
+  lane_pair_free(&p);
 }
 
 static void a_session_that_sealed_much_is_renewed(void **state) {
   (void)state;
-  pair p = connected();
+  lane_pair p = lane_pair_make();
   settle(&p);
   node_peer_of(p.a, p.b)->current->send_counter = KDP_WG_REKEY_AFTER_MESSAGES;
   send_on_lane_1(&p);
   pass_time(&p, KDP_WG_NOTES_INTERVAL);
   assert_int_equal(node_count_sent(p.a, KDP_WG_INITIATION, NULL), 1);
-  done(&p);
+  lane_pair_free(&p);
 }
 
 static void an_old_session_is_renewed_by_what_a_lane_receives(void **state) {
   (void)state;
-  pair p = connected();
+  lane_pair p = lane_pair_make();
   settle(&p);
   uint64_t birth = node_peer_of(p.a, p.b)->current->birth;
   pass_time(&p, birth + KDP_WG_REKEY_ON_RECEIVE_TIME - 1 - p.now.boot);
@@ -282,14 +262,14 @@ static void an_old_session_is_renewed_by_what_a_lane_receives(void **state) {
   receive_on_lane_1(&p);
   pass_time(&p, KDP_WG_NOTES_INTERVAL);
   assert_int_equal(node_count_sent(p.a, KDP_WG_INITIATION, NULL), 1);
-  done(&p);
+  lane_pair_free(&p);
 }
 
 /* What a lane sealed with the old keys, and lane 0 reads of only after the new ones were made, is no reason to renew
    those. */
 static void notes_from_before_a_new_session_renew_nothing(void **state) {
   (void)state;
-  pair p = connected();
+  lane_pair p = lane_pair_make();
   kdp_wg_peer *peer = node_peer_of(p.a, p.b);
   pass_time(&p, KDP_WG_REKEY_AFTER_TIME - SECONDS(5));
   send_on_lane_1(&p);
@@ -308,13 +288,13 @@ static void notes_from_before_a_new_session_renew_nothing(void **state) {
   pass_time(&p, SECONDS(6));
   assert_true(peer->notes.seen_sent == noted);
   assert_int_equal(node_count_sent(p.a, KDP_WG_INITIATION, NULL), 0);
-  done(&p);
+  lane_pair_free(&p);
 }
 
 /* A peer that is heard on another lane is no reason to bind the socket anew, nor to look its name up. */
 static void a_peer_heard_on_a_lane_counts_as_heard(void **state) {
   (void)state;
-  pair p = connected();
+  lane_pair p = lane_pair_make();
   settle(&p);
   kdp_wg_peer *peer = node_peer_of(p.a, p.b);
   peer->unanswered = 5;
@@ -323,12 +303,12 @@ static void a_peer_heard_on_a_lane_counts_as_heard(void **state) {
   receive_on_lane_1(&p);
   assert_int_equal(peer->unanswered, 0);
   assert_true(p.a->device->authenticated == p.now.boot);
-  done(&p);
+  lane_pair_free(&p);
 }
 
 static void the_path_mtu_is_asked_for_with_data_of_a_lane(void **state) {
   (void)state;
-  pair p = connected();
+  lane_pair p = lane_pair_make();
   kdp_path path = node_path(p.a, p.b);
   kdp_engine_path_mtu(p.a->lane, &path, 1400, p.now);
   node_forget(p.a);
@@ -341,7 +321,7 @@ static void the_path_mtu_is_asked_for_with_data_of_a_lane(void **state) {
   kdp_action action = {0};
   assert_true(node_count_actions(p.a, KDP_ACTION_PATH_MTU, &action) >= 1);
   assert_true(kdp_address_equal(&action.path.remote, &p.b->address));
-  done(&p);
+  lane_pair_free(&p);
 }
 
 /* A lane whose clock was read before the session was made is not told that the session is too old. */
@@ -363,7 +343,7 @@ static void a_session_made_a_moment_ago_is_not_from_the_future(void **state) {
 /* An interface that was down is as new. */
 static void a_peer_that_was_stopped_is_noticed_again(void **state) {
   (void)state;
-  pair p = connected();
+  lane_pair p = lane_pair_make();
   send_on_lane_1(&p);
   p.now = node_later(p.now, KDP_SECOND);
   kdp_engine_link_down(p.a->lane, 0, 0, p.a->out, p.now);
@@ -373,7 +353,7 @@ static void a_peer_that_was_stopped_is_noticed_again(void **state) {
   node_exchange(p.a, p.b, p.now);
   assert_int_equal(side_lane_send_to(p.l, p.b, 10, p.now), KDP_OK);
   assert_int_equal(side_lane_wakes(p.l), 1);
-  done(&p);
+  lane_pair_free(&p);
 }
 
 static void a_peer_on_the_list_may_be_removed(void **state) {
@@ -425,7 +405,7 @@ static void timers_over_lanes_are_those_of_one(void **state) {
   (void)state;
   uint32_t keepalives = 0;
   for (uint64_t seed = 1; seed <= 40; seed++) {
-    pair p = connected();
+    lane_pair p = lane_pair_make();
     side_lane *other = side_lane_make(p.a, 2);
     rng r = {seed};
     settle(&p);
@@ -472,7 +452,7 @@ static void timers_over_lanes_are_those_of_one(void **state) {
       node_forget(p.a);
     }
     side_lane_free(other);
-    done(&p);
+    lane_pair_free(&p);
   }
   assert_true(keepalives > 20);
 }

@@ -103,29 +103,25 @@ static void another_lane_seals_and_opens_with_a_session_that_is_up(void **state)
 
 static void what_is_refused_without_a_change_is_refused_by_the_lane_itself(void **state) {
   (void)state;
-  node *a = node_make(1, NULL, &three_lanes), *b = node_make(2, NULL, NULL);
-  kdp_now now = node_time(1000);
-  node_connect(a, b, now);
-  side_lane *l = side_lane_make(a, 1);
-  kdp_path path = node_path(a, b);
+  lane_pair p = lane_pair_make();
+  kdp_path path = node_path(p.a, p.b);
   uint8_t bytes[64] = {KDP_WG_TRANSPORT};
-  assert_int_equal(side_lane_receive(l, bytes, sizeof bytes, &path, now), KDP_UNKNOWN_SESSION);
-  assert_int_equal(side_lane_receive(l, bytes, 3, &path, now), KDP_TOO_SHORT);
+  assert_int_equal(side_lane_receive(p.l, bytes, sizeof bytes, &path, p.now), KDP_UNKNOWN_SESSION);
+  assert_int_equal(side_lane_receive(p.l, bytes, 3, &path, p.now), KDP_TOO_SHORT);
   bytes[0] = 9;
-  assert_int_equal(side_lane_receive(l, bytes, sizeof bytes, &path, now), KDP_UNKNOWN_TYPE);
-  assert_int_equal(node_send_to(b, a, 1, now), KDP_OK);
-  b->sent[0].bytes[40] ^= 1;
-  assert_int_equal(side_lane_receive(l, b->sent[0].bytes, b->sent[0].size, &path, now), KDP_AUTHENTICATION_FAILED);
-  b->sent[0].bytes[40] ^= 1;
-  assert_int_equal(side_lane_receive(l, b->sent[0].bytes, b->sent[0].size, &path, now), KDP_OK);
-  assert_int_equal(side_lane_send(l, bytes, sizeof bytes, now), KDP_NOT_IP);
-  assert_int_equal(node_counted(a, KDP_UNKNOWN_SESSION), 1);
-  assert_int_equal(node_counted(a, KDP_AUTHENTICATION_FAILED), 1);
-  assert_int_equal(node_counted(a, KDP_NOT_IP), 1);
-  assert_int_equal(node_counted(a, KDP_HANDED_OVER), 0);
-  side_lane_free(l);
-  node_free(a);
-  node_free(b);
+  assert_int_equal(side_lane_receive(p.l, bytes, sizeof bytes, &path, p.now), KDP_UNKNOWN_TYPE);
+  assert_int_equal(node_send_to(p.b, p.a, 1, p.now), KDP_OK);
+  p.b->sent[0].bytes[40] ^= 1;
+  assert_int_equal(side_lane_receive(p.l, p.b->sent[0].bytes, p.b->sent[0].size, &path, p.now),
+                   KDP_AUTHENTICATION_FAILED);
+  p.b->sent[0].bytes[40] ^= 1;
+  assert_int_equal(side_lane_receive(p.l, p.b->sent[0].bytes, p.b->sent[0].size, &path, p.now), KDP_OK);
+  assert_int_equal(side_lane_send(p.l, bytes, sizeof bytes, p.now), KDP_NOT_IP);
+  assert_int_equal(node_counted(p.a, KDP_UNKNOWN_SESSION), 1);
+  assert_int_equal(node_counted(p.a, KDP_AUTHENTICATION_FAILED), 1);
+  assert_int_equal(node_counted(p.a, KDP_NOT_IP), 1);
+  assert_int_equal(node_counted(p.a, KDP_HANDED_OVER), 0);
+  lane_pair_free(&p);
 }
 
 /* Packets of several peers in turns each go along the path of theirs, however many there are. */
@@ -241,31 +237,26 @@ static void lanes_that_use_a_session_up_send_nothing_beyond_its_last_counter(voi
 static void a_counter_beyond_the_last_is_dropped(void **state) {
   (void)state;
   enum { BEFORE = 5, LEFT = 4 };
-  node *a = node_make(1, NULL, &three_lanes), *b = node_make(2, NULL, NULL);
-  kdp_now now = node_time(1000);
-  node_connect(a, b, now);
-  side_lane *l = side_lane_make(a, 1);
+  lane_pair p = lane_pair_make();
   kdp_packet packet[BEFORE];
   uint8_t bytes[64];
-  uint32_t size = node_packet(bytes, a, b, 1);
+  uint32_t size = node_packet(bytes, p.a, p.b, 1);
   for (int i = 0; i < BEFORE; i++) {
-    assert_true(kdp_pool_take_packet(l->pool, KDP_WIREGUARD_HEAD, size, KDP_WIREGUARD_TAIL, &packet[i]));
+    assert_true(kdp_pool_take_packet(p.l->pool, KDP_WIREGUARD_HEAD, size, KDP_WIREGUARD_TAIL, &packet[i]));
     memcpy(packet[i].data, bytes, size);
   }
   kdp_batch batch = {.packet = packet, .count = BEFORE, .capacity = BEFORE};
-  assert_int_equal(kdp_engine_inside(l->lane, &batch, l->out, now), BEFORE);
-  kdp_pool_retain(l->pool, packet[0].slot, BEFORE);
-  side_lane_drain(l);
-  kdp_wg_lane_of(l->lane)->group.count = BEFORE;
-  node_peer_of(a, b)->current->send_counter = KDP_WG_REJECT_AFTER_MESSAGES - LEFT;
-  assert_int_equal(side_lane_send(l, bytes, size, now), KDP_OK);
-  assert_int_equal(l->out->wire.count, LEFT);
+  assert_int_equal(kdp_engine_inside(p.l->lane, &batch, p.l->out, p.now), BEFORE);
+  kdp_pool_retain(p.l->pool, packet[0].slot, BEFORE);
+  side_lane_drain(p.l);
+  kdp_wg_lane_of(p.l->lane)->group.count = BEFORE;
+  node_peer_of(p.a, p.b)->current->send_counter = KDP_WG_REJECT_AFTER_MESSAGES - LEFT;
+  assert_int_equal(side_lane_send(p.l, bytes, size, p.now), KDP_OK);
+  assert_int_equal(p.l->out->wire.count, LEFT);
   for (uint32_t i = 0; i < LEFT; i++)
-    assert_true(kdp_load_le64(l->out->wire.packet[i].data + 8) == KDP_WG_REJECT_AFTER_MESSAGES - LEFT + i);
-  assert_int_equal(node_counted(a, KDP_KEY_EXPIRED), BEFORE + 1 - LEFT);
-  side_lane_free(l);
-  node_free(a);
-  node_free(b);
+    assert_true(kdp_load_le64(p.l->out->wire.packet[i].data + 8) == KDP_WG_REJECT_AFTER_MESSAGES - LEFT + i);
+  assert_int_equal(node_counted(p.a, KDP_KEY_EXPIRED), BEFORE + 1 - LEFT);
+  lane_pair_free(&p);
 }
 
 int main(void) {

@@ -105,3 +105,17 @@ uint32_t side_lane_wakes(const side_lane *l) {
     count += l->out->action[i].packet.size == 0;
   return count;
 }
+
+lane_pair lane_pair_make(void) {
+  static const kdp_limits three_lanes = {.lanes = 3};
+  lane_pair p = {.a = node_make(1, NULL, &three_lanes), .b = node_make(2, NULL, NULL), .now = node_time(1000)};
+  node_connect(p.a, p.b, p.now);
+  p.l = side_lane_make(p.a, 1);
+  return p;
+}
+
+void lane_pair_free(lane_pair *p) {
+  side_lane_free(p->l);
+  node_free(p->a);
+  node_free(p->b);
+}

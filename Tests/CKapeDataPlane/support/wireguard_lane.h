@@ -31,4 +31,14 @@ uint32_t side_lane_pass_on(side_lane *l, kdp_now now);
 void side_lane_drain(side_lane *l);
 uint32_t side_lane_wakes(const side_lane *l); /* actions without a packet */
 
+/* a (three lanes) and b with a session that a began, and lane 1 of a. */
+typedef struct lane_pair {
+  node *a, *b;
+  side_lane *l;
+  kdp_now now;
+} lane_pair;
+
+lane_pair lane_pair_make(void);
+void lane_pair_free(lane_pair *p);
+
 #endif
