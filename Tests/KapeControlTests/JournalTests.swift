@@ -22,7 +22,8 @@ import Testing
   static let records: [JournalRecord] = [
     .began(.init(boot: "b", namespace: "net:[4026531840]", process: 12, configuration: "/etc/wireguard/a b%.conf")),
     .parameter(path: "net/ipv4/conf/all/src_valid_mark", before: "0"),
-    .rule(rule), .rule(suppressing), .guardTable(name: "kape-wg0", family: .ipv6), .resolvconf(entry: "tun.wg0"),
+    .rule(rule), .rule(suppressing), .ruleRefused(suppressing), .guardTable(name: "kape-wg0", family: .ipv6),
+    .resolvconf(entry: "tun.wg0"),
     .resolved(interface: "wg0"), .resolverFile(ResolverFileBackup(path: "/etc/resolv.conf", way: .beside("/etc/.x"))),
     .resolverFile(ResolverFileBackup(path: "/etc/resolv.conf", way: .link("../run/stub resolv.conf"))),
     .resolverFile(ResolverFileBackup(path: "/etc/resolv.conf", way: .absent)),
@@ -63,6 +64,15 @@ import Testing
 
   @Test func aFileThatIsBeingBroughtBackIsNotOurs() {
     #expect(!JournalSummary([.resolverFileWritten, .resolverFileReturning]).resolverFileIsWhole)
+  }
+
+  @Test func aRuleThatWasRefusedIsNotTakenAway() {
+    #expect(
+      JournalSummary([.rule(Self.rule), .rule(Self.suppressing), .ruleRefused(Self.suppressing)]).undo == [
+        .rule(Self.rule)
+      ])
+    let again = JournalSummary([.rule(Self.rule), .ruleRefused(Self.rule), .rule(Self.rule)])
+    #expect(again.undo == [.rule(Self.rule)])
   }
 
   @Test func theLastValueOfAParameterCounts() {

@@ -63,6 +63,8 @@ package struct JournalSummary: Equatable, Sendable {
         } else {
           undo.append(record)
         }
+      case .ruleRefused(let rule):
+        if let index = undo.lastIndex(of: .rule(rule)) { undo.remove(at: index) }
       case .resolverFileWritten: resolverFileIsWhole = true
       case .resolverFileReturning: resolverFileIsWhole = false
       case .downCommand(let command):

@@ -8,6 +8,8 @@ package enum JournalRecord: Equatable, Sendable {
   /// A kernel parameter (sysctl) and its value before. Of several records of one path the last counts.
   case parameter(path: String, before: String)
   case rule(PolicyRule)
+  /// The rule told of before was refused, because another's equal one was there: it is not this tunnel's to take away.
+  case ruleRefused(PolicyRule)
   case guardTable(name: String, family: IPAddress.Family)
   /// An entry of resolvconf(8), by its name there.
   case resolvconf(entry: String)
@@ -70,12 +72,8 @@ extension JournalRecord {
     switch self {
     case .began(let origin): ["began", origin.boot, origin.namespace, String(origin.process), origin.configuration]
     case .parameter(let path, let before): ["parameter", path, before]
-    case .rule(let rule):
-      [
-        "rule", String(rule.family.rawValue), String(rule.priority), String(rule.table),
-        rule.mark.map { String($0) } ?? "-", rule.isInverted ? "not" : "-",
-        rule.suppressPrefixLength.map { String($0) } ?? "-",
-      ]
+    case .rule(let rule): ["rule"] + Self.words(rule)
+    case .ruleRefused(let rule): ["rule-refused"] + Self.words(rule)
     case .guardTable(let name, let family): ["guard", name, String(family.rawValue)]
     case .resolvconf(let entry): ["resolvconf", entry]
     case .resolved(let interface): ["resolved", interface]
@@ -105,7 +103,7 @@ extension JournalRecord {
       guard let process = Int32(words[3]) else { return nil }
       self = .began(Origin(boot: words[1], namespace: words[2], process: process, configuration: words[4]))
     case ("parameter", 3): self = .parameter(path: words[1], before: words[2])
-    case ("rule", 7):
+    case ("rule", 7), ("rule-refused", 7):
       guard let family = family(words[1]), let priority = UInt32(words[2]), let table = UInt32(words[3]) else {
         return nil
       }
@@ -114,7 +112,7 @@ extension JournalRecord {
       rule.mark = UInt32(words[4])
       rule.isInverted = words[5] == "not"
       rule.suppressPrefixLength = UInt32(words[6])
-      self = .rule(rule)
+      self = keyword == "rule" ? .rule(rule) : .ruleRefused(rule)
     case ("guard", 3):
       guard let family = family(words[2]) else { return nil }
       self = .guardTable(name: words[1], family: family)
@@ -139,6 +137,13 @@ extension JournalRecord {
     case ("ending", 1): self = .ending
     default: return nil
     }
+  }
+
+  private static func words(_ rule: PolicyRule) -> [String] {
+    [
+      String(rule.family.rawValue), String(rule.priority), String(rule.table), rule.mark.map { String($0) } ?? "-",
+      rule.isInverted ? "not" : "-", rule.suppressPrefixLength.map { String($0) } ?? "-",
+    ]
   }
 
   private static func escaped(_ field: String) -> String {

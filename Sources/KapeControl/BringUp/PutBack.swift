@@ -39,7 +39,7 @@ package actor PutBack {
     case .resolved(let interface): try await NameServices.revertResolved(interface)
     case .resolverFile(let backup): try restoreResolverFile(backup)
     case .socket(let path): Self.removeStaleSocket(path)
-    case .began, .resolverFileWritten, .resolverFileReturning, .downCommand, .up, .ending: break
+    case .began, .ruleRefused, .resolverFileWritten, .resolverFileReturning, .downCommand, .up, .ending: break
     }
   }
 

@@ -178,14 +178,31 @@ extension TunnelSession {
   private func setFullTunnel(
     _ family: IPAddress.Family, _ table: UInt32, _ addresses: [IPAddress], _ netlink: borrowing Netlink
   ) throws {
-    for var rule in PolicyRule.fullTunnel(family, table: table) {
-      rule.priority = PolicyRule.nextPriority(before: try netlink.rules(family))
-      try journal.append(.rule(rule))
-      try netlink.addRule(rule)
-      settings.rules.append(rule)
-    }
+    for rule in PolicyRule.fullTunnel(family, table: table) { try addBeforeOthers(rule, netlink) }
     if family == .ipv4 { try markValidSources() }
     try addGuard(family, table, addresses)
+  }
+
+  private static let triesForAPlace = 100
+
+  /// Before all rules that are there. Another tunnel's equal rule may come to the same place between the look and the
+  /// request (EEXIST): then the place before that one is free.
+  private func addBeforeOthers(_ wanted: PolicyRule, _ netlink: borrowing Netlink) throws {
+    var rule = wanted
+    var tries = 0
+    while true {
+      rule.priority = PolicyRule.nextPriority(before: try netlink.rules(rule.family))
+      try journal.append(.rule(rule))
+      do throws(NetlinkError) {
+        try netlink.addRule(rule)
+        settings.rules.append(rule)
+        return
+      } catch {
+        tries += 1
+        guard error.code == EEXIST, tries < Self.triesForAPlace else { throw error }
+        try journal.append(.ruleRefused(rule))
+      }
+    }
   }
 
   /// So that reverse path checks take the mark into account.
