@@ -13,12 +13,26 @@ let strictSwift: [SwiftSetting] = [
   .treatAllWarnings(as: .error),
 ]
 
+// The platform has its own modules of these names elsewhere.
+#if os(Linux)
+  let substitutes: [Target] = [
+    .target(name: "Combine", swiftSettings: strictSwift),
+    .target(name: "NetworkExtension", dependencies: ["KapeControl"], swiftSettings: strictSwift),
+    .testTarget(name: "CombineTests", dependencies: ["Combine"], swiftSettings: strictSwift),
+  ]
+  let onSubstitutes: [Target.Dependency] = ["Combine", "NetworkExtension"]
+#else
+  let substitutes: [Target] = []
+  let onSubstitutes: [Target.Dependency] = []
+#endif
+
 let package = Package(
   name: "Kape",
   products: [
     .library(name: "CKapeDataPlane", targets: ["CKapeDataPlane"]),
     .library(name: "KapeProtocols", targets: ["KapeProtocols"]),
     .library(name: "KapeControl", targets: ["KapeControl"]),
+    .library(name: "KapeVPN-PacketTunnel", targets: ["KapeVPN_PacketTunnel"]),
     .executable(name: "kape", targets: ["kape"]),
   ],
   targets: [
@@ -38,7 +52,12 @@ let package = Package(
     .target(name: "KapeProtocols", dependencies: ["KapeCrypto", "CKapeDataPlane"], swiftSettings: strictSwift),
     .target(
       name: "KapeControl", dependencies: ["KapeProtocols", "KapeCrypto", "CKapeDataPlane", "CLinux"],
-      swiftSettings: strictSwift),
+      exclude: ["Platform"], swiftSettings: strictSwift),
+    // With Foundation, which `kape` itself does without.
+    .target(
+      name: "KapePlatform", dependencies: ["KapeControl", "KapeProtocols", "KapeCrypto"] + onSubstitutes,
+      path: "Sources/KapeControl/Platform", swiftSettings: strictSwift),
+    .target(name: "KapeVPN_PacketTunnel", dependencies: ["KapePlatform"], swiftSettings: strictSwift),
     .executableTarget(
       name: "kape", dependencies: ["KapeControl", "KapeProtocols", "KapeCrypto"], swiftSettings: strictSwift),
     .testTarget(
@@ -49,10 +68,12 @@ let package = Package(
       swiftSettings: strictSwift),
     .target(name: "KapeTestSupport", path: "Tests/Support", swiftSettings: strictSwift),
     .testTarget(name: "KapeTests", dependencies: ["KapeTestSupport", "kape"], swiftSettings: strictSwift),
+    .testTarget(
+      name: "KapePlatformTests", dependencies: ["KapePlatform", "KapeTestSupport"], swiftSettings: strictSwift),
     .testTarget(name: "KapeCryptoTests", dependencies: ["KapeCrypto"], swiftSettings: strictSwift),
     .testTarget(
       name: "KapeProtocolsTests", dependencies: ["KapeProtocols", "KapeCrypto", "KapeTestSupport"],
       swiftSettings: strictSwift),
-  ],
+  ] + substitutes,
   cLanguageStandard: .gnu11
 )
