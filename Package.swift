@@ -33,6 +33,9 @@ let package = Package(
     .library(name: "KapeProtocols", targets: ["KapeProtocols"]),
     .library(name: "KapeControl", targets: ["KapeControl"]),
     .library(name: "KapeVPN-PacketTunnel", targets: ["KapeVPN_PacketTunnel"]),
+    .library(name: "KapeVPN-WireGuard", targets: ["KapeVPN_WireGuard"]),
+    .library(name: "KapeVPN-OpenVPN", targets: ["KapeVPN_OpenVPN"]),
+    .library(name: "KapeVPN-Lightway", targets: ["KapeVPN_Lightway"]),
     .executable(name: "kape", targets: ["kape"]),
   ],
   targets: [
@@ -58,6 +61,9 @@ let package = Package(
       name: "KapePlatform", dependencies: ["KapeControl", "KapeProtocols", "KapeCrypto"] + onSubstitutes,
       path: "Sources/KapeControl/Platform", swiftSettings: strictSwift),
     .target(name: "KapeVPN_PacketTunnel", dependencies: ["KapePlatform"], swiftSettings: strictSwift),
+    .target(name: "KapeVPN_WireGuard", dependencies: ["KapePlatform"], swiftSettings: strictSwift),
+    .target(name: "KapeVPN_OpenVPN", dependencies: ["KapePlatform"], swiftSettings: strictSwift),
+    .target(name: "KapeVPN_Lightway", dependencies: ["KapePlatform"], swiftSettings: strictSwift),
     .executableTarget(
       name: "kape", dependencies: ["KapeControl", "KapeProtocols", "KapeCrypto"], swiftSettings: strictSwift),
     .testTarget(
@@ -69,7 +75,9 @@ let package = Package(
     .target(name: "KapeTestSupport", path: "Tests/Support", swiftSettings: strictSwift),
     .testTarget(name: "KapeTests", dependencies: ["KapeTestSupport", "kape"], swiftSettings: strictSwift),
     .testTarget(
-      name: "KapePlatformTests", dependencies: ["KapePlatform", "KapeTestSupport"], swiftSettings: strictSwift),
+      name: "KapePlatformTests", dependencies: ["KapePlatform", "KapeProtocols", "KapeTestSupport"],
+      swiftSettings: strictSwift),
+    .testTarget(name: "FacadeTests", dependencies: ["KapeVPN_PacketTunnel"], swiftSettings: strictSwift),
     .testTarget(name: "KapeCryptoTests", dependencies: ["KapeCrypto"], swiftSettings: strictSwift),
     .testTarget(
       name: "KapeProtocolsTests", dependencies: ["KapeProtocols", "KapeCrypto", "KapeTestSupport"],

@@ -1,0 +1,6 @@
+// OpenVPN's declarations, each by its name: nothing else of ours comes along.
+
+@_exported import struct KapePlatform.OpenVPNConfiguration
+@_exported import struct KapePlatform.OpenVPNCredentials
+@_exported import enum KapePlatform.OpenVPNTransport
+@_exported import protocol KapePlatform.PacketTunnelOpenVPNAuthenticator
