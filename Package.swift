@@ -51,7 +51,8 @@ let package = Package(
     .systemLibrary(name: "CLinux", path: "Sources/CSystemLibraries/CLinux"),
     .target(
       name: "CKapeDataPlane", dependencies: ["COpenSSL", "CSodium", "CUring"], cSettings: strictC),
-    .target(name: "KapeCrypto", dependencies: ["CKapeDataPlane", "CSodium"], swiftSettings: strictSwift),
+    .target(
+      name: "KapeCrypto", dependencies: ["CKapeDataPlane", "COpenSSL", "CSodium"], swiftSettings: strictSwift),
     .target(name: "KapeProtocols", dependencies: ["KapeCrypto", "CKapeDataPlane"], swiftSettings: strictSwift),
     .target(
       name: "KapeControl", dependencies: ["KapeProtocols", "KapeCrypto", "CKapeDataPlane", "CLinux"],
