@@ -19,6 +19,9 @@ let strictSwift: [SwiftSetting] = [
     .target(name: "Combine", swiftSettings: strictSwift),
     .target(name: "NetworkExtension", dependencies: ["KapeControl"], swiftSettings: strictSwift),
     .testTarget(name: "CombineTests", dependencies: ["Combine"], swiftSettings: strictSwift),
+    .testTarget(
+      name: "NetworkExtensionTests", dependencies: ["NetworkExtension", "KapeControl", "KapeProtocols"],
+      swiftSettings: strictSwift),
   ]
   let onSubstitutes: [Target.Dependency] = ["Combine", "NetworkExtension"]
 #else

@@ -205,7 +205,7 @@ package struct Subprocess: Sendable {
 func onThread<Value: Sendable, Failure: Error>(
   always: Bool = false, _ work: @escaping @Sendable () throws(Failure) -> Value
 ) async throws -> Value {
-  let answer = Answer<Value>()
+  let answer = FirstAnswer<Value>()
   return try await withTaskCancellationHandler {
     try await withCheckedThrowingContinuation { continuation in
       answer.expect(continuation)
@@ -223,34 +223,6 @@ func onThread<Value: Sendable, Failure: Error>(
     }
   } onCancel: {
     if !always { answer.give(.failure(CancellationError())) }
-  }
-}
-
-/// The first of several answers counts, whoever comes first: they or who waits for them.
-private final class Answer<Value: Sendable>: Sendable {
-  private struct State {
-    var continuation: CheckedContinuation<Value, any Error>?
-    var result: Result<Value, any Error>?
-    var isGiven = false
-  }
-  private let state = Mutex(State())
-
-  func expect(_ continuation: CheckedContinuation<Value, any Error>) {
-    let result = state.withLock { state in
-      if state.result == nil { state.continuation = continuation }
-      return state.result
-    }
-    if let result { continuation.resume(with: result) }
-  }
-
-  func give(_ result: Result<Value, any Error>) {
-    let continuation: CheckedContinuation<Value, any Error>? = state.withLock { state in
-      guard !state.isGiven else { return nil }
-      state.isGiven = true
-      if state.continuation == nil { state.result = result }
-      return state.continuation
-    }
-    continuation?.resume(with: result)
   }
 }
 
