@@ -35,6 +35,7 @@ let package = Package(
     .library(name: "CKapeDataPlane", targets: ["CKapeDataPlane"]),
     .library(name: "KapeProtocols", targets: ["KapeProtocols"]),
     .library(name: "KapeControl", targets: ["KapeControl"]),
+    .library(name: "KapeCore", targets: ["KapeCore"]),
     .library(name: "KapeVPN-PacketTunnel", targets: ["KapeVPN_PacketTunnel"]),
     .library(name: "KapeVPN-WireGuard", targets: ["KapeVPN_WireGuard"]),
     .library(name: "KapeVPN-OpenVPN", targets: ["KapeVPN_OpenVPN"]),
@@ -64,6 +65,7 @@ let package = Package(
     .target(
       name: "KapePlatform", dependencies: ["KapeControl", "KapeProtocols", "KapeCrypto"] + onSubstitutes,
       path: "Sources/KapeControl/Platform", swiftSettings: strictSwift),
+    .target(name: "KapeCore", dependencies: ["KapePlatform"], swiftSettings: strictSwift),
     .target(name: "KapeVPN_PacketTunnel", dependencies: ["KapePlatform"], swiftSettings: strictSwift),
     .target(name: "KapeVPN_WireGuard", dependencies: ["KapePlatform"], swiftSettings: strictSwift),
     .target(name: "KapeVPN_OpenVPN", dependencies: ["KapePlatform"], swiftSettings: strictSwift),
@@ -79,9 +81,13 @@ let package = Package(
     .target(name: "KapeTestSupport", path: "Tests/Support", swiftSettings: strictSwift),
     .testTarget(name: "KapeTests", dependencies: ["KapeTestSupport", "kape"], swiftSettings: strictSwift),
     .testTarget(
-      name: "KapePlatformTests", dependencies: ["KapePlatform", "KapeProtocols", "KapeTestSupport"],
+      name: "KapePlatformTests",
+      dependencies: ["KapeCore", "KapePlatform", "KapeProtocols", "KapeTestSupport", "SDKProbe"],
       swiftSettings: strictSwift),
     .testTarget(name: "FacadeTests", dependencies: ["KapeVPN_PacketTunnel"], swiftSettings: strictSwift),
+    // Processes of their own that use the SDK as an app and a tunnel do.
+    .executableTarget(
+      name: "SDKProbe", dependencies: ["KapePlatform"], path: "Tests/SDKProbe", swiftSettings: strictSwift),
     .testTarget(name: "KapeCryptoTests", dependencies: ["KapeCrypto"], swiftSettings: strictSwift),
     .testTarget(
       name: "KapeProtocolsTests", dependencies: ["KapeProtocols", "KapeCrypto", "KapeTestSupport"],

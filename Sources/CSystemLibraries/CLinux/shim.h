@@ -11,6 +11,7 @@
 #include <linux/sockios.h>
 #include <malloc.h>
 #include <spawn.h>
+#include <sys/auxv.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/inotify.h>

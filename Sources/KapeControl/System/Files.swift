@@ -52,7 +52,7 @@ package enum Files {
   }
 
   /// Makes a folder with those above it (0755).
-  static func makeFolders(_ path: String, mode: mode_t) throws(SystemError) {
+  package static func makeFolders(_ path: String, mode: mode_t) throws(SystemError) {
     if mkdir(path, mode) == 0 || errno == EEXIST { return }
     guard errno == ENOENT, let slash = path.lastIndex(of: "/"), slash != path.startIndex else {
       throw SystemError(path)

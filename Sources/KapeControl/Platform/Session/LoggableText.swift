@@ -11,7 +11,7 @@ package func loggable(_ error: any Error) -> String {
 package func loggable(_ text: String) -> String {
   let line = String(String.UnicodeScalarView(text.unicodeScalars.map { $0.isLoggable ? $0 : " " }))
   let short = line.count > 300 ? line.prefix(300) + "…" : Substring(line)
-  return Redaction.hidingKeys(in: Redaction.hidingPublicAddresses(in: String(short)))
+  return Redaction.hidingAll(in: String(short))
 }
 
 extension Unicode.Scalar {

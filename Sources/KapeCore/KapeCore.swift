@@ -1,0 +1,11 @@
+// The declarations of the SDK's core, each by its name: nothing else of ours comes along.
+
+@_exported import Foundation
+
+@_exported import enum KapePlatform.KapeBillingPeriod
+@_exported import struct KapePlatform.KapeLogger
+@_exported import enum KapePlatform.KapeProductType
+@_exported import struct KapePlatform.KapeSDKSettings
+@_exported import enum KapePlatform.KapeSDKSettingsError
+@_exported import struct KapePlatform.KapeSubscription
+@_exported import enum KapePlatform.KapeSubscriptionError
