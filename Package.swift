@@ -10,6 +10,7 @@ let strictC: [CSetting] = [
 
 let strictSwift: [SwiftSetting] = [
   .swiftLanguageMode(.v6),
+  .enableUpcomingFeature("InternalImportsByDefault"),
   .treatAllWarnings(as: .error),
 ]
 

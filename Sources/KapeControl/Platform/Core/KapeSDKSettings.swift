@@ -1,4 +1,4 @@
-import Foundation
+public import Foundation
 
 /// What an app and its tunnel process have to agree on: the group whose folder they share, where the session is kept, and
 /// the hosts. It is read from a property list; a value may be changed until a handle is made of it.

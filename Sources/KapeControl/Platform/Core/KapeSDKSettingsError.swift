@@ -1,4 +1,4 @@
-import Foundation
+public import Foundation
 
 /// What is wrong with the settings. The description says which key or file, and what to do; the log has one line with the
 /// file's path.

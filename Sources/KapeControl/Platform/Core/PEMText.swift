@@ -1,4 +1,4 @@
-import Foundation
+package import Foundation
 
 /// The textual form of certificates, RFC 7468.
 package enum PEMText {

@@ -1,4 +1,4 @@
-import Foundation
+package import Foundation
 import KapeControl
 
 /// Where a property list of the main bundle is looked for. SwiftPM puts a target's resources into a folder beside the

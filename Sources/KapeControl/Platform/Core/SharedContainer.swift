@@ -1,5 +1,5 @@
 import Foundation
-import KapeControl
+package import KapeControl
 
 /// The folder that the processes of one group share: `$KAPE_STATE_HOME/GROUP`, else `$XDG_STATE_HOME/kape/GROUP`, else
 /// `~/.local/state/kape/GROUP`. For its owner alone (0700).

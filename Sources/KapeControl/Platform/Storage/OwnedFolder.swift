@@ -1,5 +1,5 @@
 import Foundation
-import KapeControl
+package import KapeControl
 
 /// Folders that only their owner may look into.
 package enum OwnedFolder {

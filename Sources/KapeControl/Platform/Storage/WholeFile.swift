@@ -1,5 +1,5 @@
-import Foundation
-import KapeControl
+package import Foundation
+package import KapeControl
 
 /// A small file that is replaced as a whole: readers see the old or the new one, also after a crash or a loss of power.
 package struct WholeFile: Sendable {

@@ -1,4 +1,4 @@
-import Foundation
+public import Foundation
 
 /// What somebody has bought, or been given.
 public struct KapeSubscription: Identifiable, Hashable, Sendable {

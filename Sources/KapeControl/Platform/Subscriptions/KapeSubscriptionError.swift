@@ -1,4 +1,4 @@
-import Foundation
+public import Foundation
 
 public enum KapeSubscriptionError: Error, Equatable, Sendable {
   /// No subscription that grants access has what the product asks for.
