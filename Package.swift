@@ -83,7 +83,9 @@ let package = Package(
     .testTarget(name: "KapeTests", dependencies: ["KapeTestSupport", "kape"], swiftSettings: strictSwift),
     .testTarget(
       name: "KapePlatformTests",
-      dependencies: ["KapeCore", "KapePlatform", "KapeProtocols", "KapeTestSupport", "SDKProbe"],
+      dependencies: [
+        "KapeCore", "KapePlatform", "KapeControl", "KapeProtocols", "KapeTestSupport", "SDKProbe",
+      ] + onSubstitutes,
       swiftSettings: strictSwift),
     .testTarget(name: "FacadeTests", dependencies: ["KapeVPN_PacketTunnel"], swiftSettings: strictSwift),
     // Processes of their own that use the SDK as an app and a tunnel do.
