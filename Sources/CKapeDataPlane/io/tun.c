@@ -81,14 +81,29 @@ kdp_status kdp_tun_open_queues(const char *name, uint32_t fallbacks, uint32_t qu
   return KDP_OK;
 }
 
+static bool make_non_blocking(int fd) {
+  int status = fcntl(fd, F_GETFL);
+  return status >= 0 && fcntl(fd, F_SETFL, status | O_NONBLOCK) == 0;
+}
+
+static bool is_packet_socket(int fd) {
+  int type = 0;
+  socklen_t size = sizeof type;
+  return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_SEQPACKET;
+}
+
 kdp_status kdp_tun_adopt(int fd, uint32_t fallbacks, kdp_tun *tun) {
   *tun = (kdp_tun){.fd = -1};
   struct ifreq request = {0};
+  if (is_packet_socket(fd)) {
+    if (!make_non_blocking(fd)) return KDP_SYSTEM;
+    tun->fd = fd;
+    return KDP_OK;
+  }
   if (ioctl(fd, TUNGETIFF, &request) != 0) return KDP_SYSTEM;
   unsigned flags = (unsigned short)request.ifr_flags;
   if (!(flags & IFF_TUN) || !(flags & IFF_NO_PI)) return KDP_UNSUPPORTED;
-  int status = fcntl(fd, F_GETFL);
-  if (status < 0 || fcntl(fd, F_SETFL, status | O_NONBLOCK) != 0) return KDP_SYSTEM;
+  if (!make_non_blocking(fd)) return KDP_SYSTEM;
   bool header = (flags & IFF_VNET_HDR) != 0;
   if (header && set_header_size(fd) != 0) return KDP_SYSTEM;
   tun->fd = fd;

@@ -37,7 +37,9 @@ kdp_status kdp_tun_open(const char *name, uint32_t fallbacks, kdp_tun *tun) KDP_
    EINVAL when the interface is there and has one queue. */
 kdp_status kdp_tun_open_queues(const char *name, uint32_t fallbacks, uint32_t queues,
                                kdp_tun *tun) KDP_MUST_USE KDP_NONNULL;
-/* Takes over a descriptor that is a TUN already (WG_TUN_FD, a provider's). */
+/* Takes over a descriptor that is a TUN already (WG_TUN_FD, a provider's), or a socket of type SOCK_SEQPACKET on which
+   each message is an IP packet, for packets that do not come from an interface: it has no name and no offloads.
+   KDP_UNSUPPORTED for a TAP, and for a TUN with packet information; KDP_SYSTEM with errno ENOTTY for anything else. */
 kdp_status kdp_tun_adopt(int fd, uint32_t fallbacks, kdp_tun *tun) KDP_MUST_USE KDP_NONNULL;
 void kdp_tun_close(kdp_tun *tun) KDP_NONNULL;
 
