@@ -21,4 +21,12 @@ final class KeyHandle: @unchecked Sendable {
       count = max(0, Int(BN_bn2binpad(number, target.baseAddress, Int32(max(used, size)))))
     }
   }
+
+  /// nil: the key is of a kind that has none, or one of another size.
+  func rawPublicKey(size: Int) -> [UInt8]? {
+    var bytes = [UInt8](repeating: 0, count: size)
+    var used = size
+    guard EVP_PKEY_get_raw_public_key(key, &bytes, &used) == 1, used == size else { return nil }
+    return bytes
+  }
 }

@@ -9,6 +9,7 @@ public struct SignatureKey: Sendable {
     switch parameters {
     case .p256: .es256
     case .rsa: .rs256
+    case .ed25519: .eddsa
     }
   }
 
@@ -23,6 +24,7 @@ public struct SignatureKey: Sendable {
     switch parameters {
     case .p256(let x, let y): made = Self.makeP256(x, y)
     case .rsa(let modulus, let exponent): made = Self.makeRSA(modulus, exponent)
+    case .ed25519(let x): made = Self.makeEd25519(x)
     }
     guard let made else { return nil }
     handle = KeyHandle(owning: made)
@@ -34,12 +36,16 @@ public struct SignatureKey: Sendable {
     let encoded: [UInt8]?
     switch parameters {
     case .p256: encoded = ECDSASignature.encoded(signature)
-    case .rsa: encoded = signature
+    case .rsa, .ed25519: encoded = signature
     }
     guard let encoded, let context = EVP_MD_CTX_new() else { return false }
     defer { EVP_MD_CTX_free(context) }
-    guard EVP_DigestVerifyInit(context, nil, EVP_sha256(), nil, handle.key) == 1 else { return false }
+    guard EVP_DigestVerifyInit(context, nil, algorithm.digest, nil, handle.key) == 1 else { return false }
     return EVP_DigestVerify(context, encoded, encoded.count, message, message.count) == 1
+  }
+
+  private static func makeEd25519(_ x: [UInt8]) -> OpaquePointer? {
+    x.count == 32 ? EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, nil, x, 32) : nil
   }
 
   private static func makeP256(_ x: [UInt8], _ y: [UInt8]) -> OpaquePointer? {
@@ -73,5 +79,15 @@ public struct SignatureKey: Sendable {
       return nil
     }
     return key
+  }
+}
+
+extension SignatureAlgorithm {
+  /// What a message is hashed with before it is signed; nil where the algorithm does that itself.
+  var digest: OpaquePointer? {
+    switch self {
+    case .es256, .rs256: EVP_sha256()
+    case .eddsa: nil
+    }
   }
 }

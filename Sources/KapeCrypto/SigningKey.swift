@@ -16,7 +16,7 @@ public struct SigningKey: Sendable {
 
   /// A new one. An RSA key has 2,048 bits and takes a tenth of a second or more: not on a thread that others wait for.
   public init(generating algorithm: SignatureAlgorithm) throws(Failure) {
-    guard let context = EVP_PKEY_CTX_new_from_name(nil, algorithm == .es256 ? "EC" : "RSA", nil) else {
+    guard let context = EVP_PKEY_CTX_new_from_name(nil, algorithm.keyName, nil) else {
       throw .library
     }
     defer { EVP_PKEY_CTX_free(context) }
@@ -26,6 +26,7 @@ public struct SigningKey: Sendable {
       switch algorithm {
       case .es256: EVP_PKEY_CTX_set_ec_paramgen_curve_nid(context, NID_X9_62_prime256v1)
       case .rs256: EVP_PKEY_CTX_set_rsa_keygen_bits(context, Int32(SignatureKey.leastModulusBits))
+      case .eddsa: Int32(1)
       }
     guard isSet == 1, EVP_PKEY_generate(context, &key) == 1, let key else { throw .library }
     try self.init(KeyHandle(owning: key), algorithm)
@@ -53,6 +54,9 @@ public struct SigningKey: Sendable {
       guard let modulus = handle.integer(OSSL_PKEY_PARAM_RSA_N), let exponent = handle.integer(OSSL_PKEY_PARAM_RSA_E)
       else { throw .notAKey }
       parameters = .rsa(modulus: modulus, exponent: exponent)
+    case .eddsa:
+      guard let x = handle.rawPublicKey(size: 32) else { throw .notAKey }
+      parameters = .ed25519(x: x)
     }
     guard let publicKey = SignatureKey(parameters) else { throw .notAKey }
     self.handle = handle
@@ -79,16 +83,27 @@ public struct SigningKey: Sendable {
     guard let context = EVP_MD_CTX_new() else { throw .library }
     defer { EVP_MD_CTX_free(context) }
     var size = 0
-    guard EVP_DigestSignInit(context, nil, EVP_sha256(), nil, handle.key) == 1,
+    guard EVP_DigestSignInit(context, nil, algorithm.digest, nil, handle.key) == 1,
       EVP_DigestSign(context, nil, &size, message, message.count) == 1
     else { throw .library }
     var signature = [UInt8](repeating: 0, count: size)
     guard EVP_DigestSign(context, &signature, &size, message, message.count) == 1 else { throw .library }
     switch algorithm {
-    case .rs256: return Array(signature[..<size])
+    case .rs256, .eddsa: return Array(signature[..<size])
     case .es256:
       guard let plain = ECDSASignature.plain(signature[..<size]) else { throw .library }
       return plain
+    }
+  }
+}
+
+extension SignatureAlgorithm {
+  /// libcrypto's name of the kind of key.
+  fileprivate var keyName: String {
+    switch self {
+    case .es256: "EC"
+    case .rs256: "RSA"
+    case .eddsa: "ED25519"
     }
   }
 }
