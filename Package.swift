@@ -23,6 +23,10 @@ let strictSwift: [SwiftSetting] = [
     .testTarget(
       name: "NetworkExtensionTests", dependencies: ["NetworkExtension", "KapeControl", "KapeProtocols"],
       swiftSettings: strictSwift),
+    // Client code as it is, in the older language mode.
+    .testTarget(
+      name: "CombineInSwift5Tests", dependencies: ["Combine"],
+      swiftSettings: [.swiftLanguageMode(.v5), .treatAllWarnings(as: .error)]),
   ]
   let onSubstitutes: [Target.Dependency] = ["Combine", "NetworkExtension"]
 #else

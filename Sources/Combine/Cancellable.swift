@@ -1,21 +1,35 @@
-import Synchronization
-
 /// What can be cancelled: a subscription, above all.
 public protocol Cancellable {
   /// Ends the activity. A second call does nothing.
   func cancel()
 }
 
-/// Cancels what it was made for when it is released, and at most once.
-public final class AnyCancellable: Cancellable, Hashable, Sendable {
-  private let action: Mutex<(@Sendable () -> Void)?>
-
-  public init(_ cancel: @escaping @Sendable () -> Void) {
-    action = Mutex(cancel)
+extension Cancellable {
+  /// Keeps it for as long as the collection does.
+  public func store(in collection: inout some RangeReplaceableCollection<AnyCancellable>) {
+    AnyCancellable(self).store(in: &collection)
   }
 
-  public convenience init(_ canceller: some Cancellable & Sendable) {
-    self.init { canceller.cancel() }
+  /// Keeps it for as long as the set does.
+  public func store(in set: inout Set<AnyCancellable>) {
+    AnyCancellable(self).store(in: &set)
+  }
+}
+
+/// Cancels what it was made for when it is released, and at most once.
+///
+/// Unchecked: the action is behind a lock and is taken out before it runs, on the thread that cancels or releases.
+public final class AnyCancellable: Cancellable, Hashable, @unchecked Sendable {
+  private let action: Locked<(() -> Void)?>
+
+  /// What `cancel` does, once.
+  public init(_ cancel: @escaping () -> Void) {
+    action = Locked(cancel)
+  }
+
+  /// Cancels `canceller`.
+  public init(_ canceller: some Cancellable) {
+    action = Locked(canceller.cancel)
   }
 
   deinit {
@@ -23,7 +37,7 @@ public final class AnyCancellable: Cancellable, Hashable, Sendable {
   }
 
   public func cancel() {
-    let action = action.withLock { action in
+    let action = action.with { action in
       defer { action = nil }
       return action
     }
@@ -35,6 +49,7 @@ public final class AnyCancellable: Cancellable, Hashable, Sendable {
     collection.append(self)
   }
 
+  /// Keeps it for as long as the set does.
   public func store(in set: inout Set<AnyCancellable>) {
     set.insert(self)
   }
