@@ -132,6 +132,7 @@ static kdp_room room(const kdp_engine *engine, const kdp_path *path) {
   return (kdp_room){.head = HEAD,
                     .tail = TAIL,
                     .growth = HEAD + TAIL,
+                    .full_tail = TAIL,
                     .inside_mtu = ((const fixed_key_engine *)engine)->inside_mtu,
                     .reorder_window = UINT32_MAX};
 }

@@ -38,6 +38,30 @@ static void carved_packets_share_a_slot_until_it_is_full(void **state) {
   kdp_pool_destroy(pool);
 }
 
+static void adjacent_packets_lie_end_to_end_and_what_follows_is_aligned_again(void **state) {
+  (void)state;
+  kdp_pool *pool = pool_of(2);
+  kdp_packet packet[100], next;
+  assert_true(kdp_pool_take_packet(pool, 16, 1420, 16, &packet[0]));
+  uint32_t count = 1;
+  for (; count < 100; count++) {
+    assert_true(kdp_pool_take_adjacent(pool, 16, 1420, 16, &packet[count]));
+    if (packet[count].slot != packet[0].slot) break;
+    assert_ptr_equal(packet[count].data - 16, packet[count - 1].data + 1420 + 16);
+  }
+  assert_int_equal(count, KDP_SLOT_SIZE / 1452);
+  assert_int_equal((uintptr_t)(packet[count].data - 16) % 16, 0); /* the first of another slot */
+  /* What is left over up to the next place that is aligned is not there for a packet that has to be aligned. */
+  kdp_pool_release(pool, packet[count].slot);
+  assert_true(kdp_pool_take_packet(pool, 0, 15, 0, &packet[count]));
+  assert_false(kdp_pool_take_packet(pool, 0, KDP_SLOT_SIZE - 15, 0, &next));
+  assert_true(kdp_pool_take_packet(pool, 0, KDP_SLOT_SIZE - 16, 0, &next));
+  assert_int_equal((uintptr_t)next.data % 16, 0);
+  assert_false(kdp_pool_take_adjacent(pool, 0, 1, 0, &next));
+  assert_false(kdp_pool_take_adjacent(pool, 1, UINT32_MAX, 1, &next));
+  kdp_pool_destroy(pool);
+}
+
 static void an_empty_pool_refuses_and_recovers(void **state) {
   (void)state;
   kdp_pool *pool = pool_of(1);
@@ -81,6 +105,7 @@ static void copies_keep_every_byte(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(carved_packets_share_a_slot_until_it_is_full),
+      cmocka_unit_test(adjacent_packets_lie_end_to_end_and_what_follows_is_aligned_again),
       cmocka_unit_test(an_empty_pool_refuses_and_recovers),
       cmocka_unit_test(copies_keep_every_byte),
   };

@@ -284,6 +284,36 @@ static void segments_lie_in_one_slot_at_equal_strides_with_their_room(void **sta
   bench_free(b);
 }
 
+/* What an engine pads no further is carved end to end, so that, sealed, it is one piece. */
+static void full_segments_lie_end_to_end(void **state) {
+  (void)state;
+  static uint8_t packet[PACKET_MOST];
+  const kdp_room room = {.head = 16, .tail = 31, .inside_mtu = 1420, .full_tail = 16};
+  bench *b = bench_of(3);
+  packet_form form = form_of(4, 6, 45 * 1380 - 1);
+  size_t size = packet_write(&form, packet);
+  kdp_virtio header = packet_make_partial(packet, size, KDP_VIRTIO_GSO_TCPV4, 1380);
+  assert_int_equal(kdp_split_copy(&header, packet, size, room, b->pool, &b->batch), KDP_OK);
+  assert_int_equal(b->batch.count, 45);
+  for (uint32_t i = 0; i < 45; i++) {
+    assert_int_equal(b->packet[i].slot, b->packet[0].slot);
+    assert_int_equal(b->packet[i].tail, i < 44 ? 16 : 31);
+    if (i) assert_ptr_equal(b->packet[i].data - 16, b->packet[i - 1].data + 1420 + 16);
+    memset(b->packet[i].data - 16, 0xa5, 16);
+    memset(b->packet[i].data + b->packet[i].size, 0xa5, b->packet[i].tail);
+  }
+  expectation e = {b, 0};
+  for (uint32_t i = 0; i < 44; i++)
+    b->packet[i].tail = ROOM.tail; /* looked at above */
+  kernel_segment(&header, packet, size, expect_segment, &e);
+  assert_int_equal(e.at, 45);
+  /* The next super-packet begins where alignment has it, though this one ended anywhere. */
+  header = packet_make_partial(packet, packet_write(&form, packet), KDP_VIRTIO_GSO_TCPV4, 1380);
+  assert_int_equal(kdp_split_copy(&header, packet, size, room, b->pool, &b->batch), KDP_OK);
+  assert_int_equal((uintptr_t)(b->packet[45].data - 16) % 16, 0);
+  bench_free(b);
+}
+
 static void when_batch_or_pool_are_short_nothing_is_appended_and_nothing_leaks(void **state) {
   (void)state;
   static uint8_t packet[PACKET_MOST];
@@ -603,6 +633,7 @@ int main(void) {
       cmocka_unit_test(random_super_packets_are_cut_as_the_kernel_cuts_them),
       cmocka_unit_test(the_largest_super_packet_is_split_whole),
       cmocka_unit_test(segments_lie_in_one_slot_at_equal_strides_with_their_room),
+      cmocka_unit_test(full_segments_lie_end_to_end),
       cmocka_unit_test(when_batch_or_pool_are_short_nothing_is_appended_and_nothing_leaks),
       cmocka_unit_test(what_can_never_fit_is_refused_at_once),
       cmocka_unit_test(headers_that_contradict_the_packet_are_refused),

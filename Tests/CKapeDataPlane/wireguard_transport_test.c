@@ -552,6 +552,46 @@ static void too_little_room_round_a_packet_is_the_callers_fault(void **state) {
   free_both(a, b);
 }
 
+/* Padding ends at the MTU: a full packet needs room for the tag and no more, and what is carved so is one piece. */
+static void full_packets_that_were_carved_end_to_end_are_sealed_end_to_end(void **state) {
+  (void)state;
+  node *a, *b;
+  kdp_now now = connected(&a, &b);
+  kdp_room room = kdp_engine_room(a->engine, NULL);
+  uint32_t full = room.inside_mtu;
+  assert_int_equal(full % 16, 12); /* else nothing would be padded anyway */
+  assert_int_equal(kdp_room_tail(&room, full), 16);
+  assert_int_equal(kdp_room_tail(&room, full - 1), 31);
+  kdp_packet packets[3];
+  uint8_t bytes[1500];
+  for (int i = 0; i < 3; i++) {
+    assert_true(kdp_pool_take_adjacent(a->pool, 16, full, 16, &packets[i]));
+    memcpy(packets[i].data, bytes, packet4(bytes, a, b, full, false));
+  }
+  kdp_batch batch = {.packet = packets, .count = 3, .capacity = 3};
+  assert_int_equal(kdp_engine_inside(a->lane, &batch, a->out, now), 3);
+  assert_int_equal(a->out->wire.count, 3);
+  for (int i = 0; i < 3; i++) {
+    assert_int_equal(a->out->wire.packet[i].size, full + 32);
+    if (i) assert_ptr_equal(a->out->wire.packet[i].data, a->out->wire.packet[i - 1].data + full + 32);
+  }
+  node_tick(a, now);
+  for (int i = 0; i < 3; i++) {
+    kdp_path path = node_path(b, a);
+    assert_int_equal(node_receive(b, a->sent[i].bytes, a->sent[i].size, &path, now), KDP_OK);
+    assert_memory_equal(b->delivered[i].bytes, bytes, full);
+  }
+  /* With a larger MTU they would be padded, and there is no room for that. */
+  kdp_engine_set_inside_mtu(a->engine, (uint16_t)(full + 4));
+  kdp_packet packet;
+  assert_true(kdp_pool_take_packet(a->pool, 16, full, 16, &packet));
+  memcpy(packet.data, bytes, full);
+  batch = (kdp_batch){.packet = &packet, .count = 1, .capacity = 1};
+  assert_int_equal(kdp_engine_inside(a->lane, &batch, a->out, now), 1);
+  assert_int_equal(packet.status, KDP_INVALID_ARGUMENT);
+  free_both(a, b);
+}
+
 static void without_a_peer_or_an_endpoint_the_sender_gets_host_unreachable(void **state) {
   (void)state;
   node *a, *b;
@@ -692,6 +732,7 @@ int main(void) {
       cmocka_unit_test(an_inner_source_that_is_not_the_peers_is_refused),
       cmocka_unit_test(what_is_no_ip_packet_goes_nowhere),
       cmocka_unit_test(too_little_room_round_a_packet_is_the_callers_fault),
+      cmocka_unit_test(full_packets_that_were_carved_end_to_end_are_sealed_end_to_end),
       cmocka_unit_test(without_a_peer_or_an_endpoint_the_sender_gets_host_unreachable),
       cmocka_unit_test(icmp_answers_have_a_rate),
       cmocka_unit_test(every_packet_is_counted_once),

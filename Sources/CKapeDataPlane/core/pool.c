@@ -83,9 +83,14 @@ void kdp_pool_release(kdp_pool *pool, kdp_slot slot) {
   kdp_pool_release_users(pool, slot, 1);
 }
 
+static uint32_t aligned(uint32_t used) {
+  return (used + CARVE_ALIGNMENT - 1) / CARVE_ALIGNMENT * CARVE_ALIGNMENT;
+}
+_Static_assert(KDP_SLOT_SIZE % CARVE_ALIGNMENT == 0, "what is used of a slot can be rounded up");
+
 bool kdp_pool_reserve(kdp_pool *pool, uint32_t bytes) {
   if (bytes > KDP_SLOT_SIZE) return false;
-  if (pool->open != KDP_NO_SLOT && KDP_SLOT_SIZE - pool->open_used >= bytes) return true;
+  if (pool->open != KDP_NO_SLOT && KDP_SLOT_SIZE - aligned(pool->open_used) >= bytes) return true;
   kdp_slot fresh;
   if (!kdp_pool_take_slot(pool, &fresh)) return false;
   kdp_slot before = pool->open;
@@ -95,10 +100,8 @@ bool kdp_pool_reserve(kdp_pool *pool, uint32_t bytes) {
   return true;
 }
 
-bool kdp_pool_take_packet(kdp_pool *pool, uint32_t head, uint32_t size, uint32_t tail, kdp_packet *packet) {
-  uint64_t wanted = (uint64_t)head + size + tail;
-  if (wanted > KDP_SLOT_SIZE || !kdp_pool_reserve(pool, (uint32_t)wanted)) return false;
-  uint32_t end = pool->open_used + (uint32_t)wanted;
+/* The open slot has the room. */
+static void carve(kdp_pool *pool, uint32_t head, uint32_t size, uint32_t tail, kdp_packet *packet) {
   *packet = (kdp_packet){
       .data = kdp_pool_slot_data(pool, pool->open) + pool->open_used + head,
       .size = size,
@@ -107,8 +110,22 @@ bool kdp_pool_take_packet(kdp_pool *pool, uint32_t head, uint32_t size, uint32_t
       .slot = pool->open,
   };
   pool->users[pool->open]++;
-  end = (end + CARVE_ALIGNMENT - 1) / CARVE_ALIGNMENT * CARVE_ALIGNMENT;
-  pool->open_used = end < KDP_SLOT_SIZE ? end : KDP_SLOT_SIZE;
+  pool->open_used += head + size + tail;
+}
+
+bool kdp_pool_take_packet(kdp_pool *pool, uint32_t head, uint32_t size, uint32_t tail, kdp_packet *packet) {
+  uint64_t wanted = (uint64_t)head + size + tail;
+  if (wanted > KDP_SLOT_SIZE || !kdp_pool_reserve(pool, (uint32_t)wanted)) return false;
+  pool->open_used = aligned(pool->open_used);
+  carve(pool, head, size, tail, packet);
+  return true;
+}
+
+bool kdp_pool_take_adjacent(kdp_pool *pool, uint32_t head, uint32_t size, uint32_t tail, kdp_packet *packet) {
+  uint64_t wanted = (uint64_t)head + size + tail;
+  if (pool->open == KDP_NO_SLOT || wanted > KDP_SLOT_SIZE - pool->open_used)
+    return kdp_pool_take_packet(pool, head, size, tail, packet);
+  carve(pool, head, size, tail, packet);
   return true;
 }
 

@@ -86,7 +86,8 @@ static uint32_t thread_count(const kdp_worker_config *config) {
 
 static void limit_gso(kdp_worker *worker) {
   kdp_room room = kdp_engine_room(worker->engine, NULL);
-  kdp_tun_limit_gso(&worker->tun, room.inside_mtu, room.growth);
+  int unused = room.tail - kdp_room_tail(&room, room.inside_mtu);
+  kdp_tun_limit_gso(&worker->tun, room.inside_mtu, (uint16_t)(room.growth - unused));
 }
 
 /* One thread's, without sockets. */

@@ -164,9 +164,11 @@ static kdp_status copy_segments(plan *p, kdp_room room, kdp_pool *pool, kdp_batc
   if (together <= KDP_SLOT_SIZE && !kdp_pool_reserve(pool, (uint32_t)together)) return KDP_POOL_EMPTY;
   sum_common_parts(p);
   kdp_packet *packet = batch->packet + batch->count;
+  bool full = p->header_size + p->segment_payload == room.inside_mtu;
   for (uint32_t i = 0, left = p->payload; i < p->segments; i++) {
     uint32_t payload = left < p->segment_payload ? left : p->segment_payload;
-    if (!kdp_pool_take_packet(pool, room.head, p->header_size + payload, room.tail, &packet[i])) {
+    uint32_t segment = p->header_size + payload, tail = kdp_room_tail(&room, segment);
+    if (!(full && i > 0 ? kdp_pool_take_adjacent : kdp_pool_take_packet)(pool, room.head, segment, tail, &packet[i])) {
       give_back(pool, packet, i);
       return KDP_POOL_EMPTY;
     }

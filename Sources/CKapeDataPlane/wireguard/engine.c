@@ -68,6 +68,7 @@ static kdp_room room(const kdp_engine *engine, const kdp_path *path) {
       .head = KDP_WIREGUARD_HEAD,
       .tail = KDP_WIREGUARD_TAIL,
       .growth = KDP_WIREGUARD_HEAD + KDP_WIREGUARD_TAIL,
+      .full_tail = KDP_WG_TAG_SIZE, /* padding never goes beyond the MTU */
       .inside_mtu = __atomic_load_n(&((const kdp_wg_device *)(const void *)engine)->inside_mtu, __ATOMIC_RELAXED),
       .reorder_window = REORDER_WINDOW,
   };

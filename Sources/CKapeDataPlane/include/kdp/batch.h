@@ -79,7 +79,13 @@ typedef struct kdp_room {
   uint16_t head, tail, growth; /* bytes before, bytes after, most bytes that a packet grows by on the wire */
   uint16_t inside_mtu;
   uint32_t reorder_window; /* packets that the session's peer tolerates out of order */
+  uint16_t full_tail;      /* bytes after a packet of exactly inside_mtu bytes (padding may end there); 0: as tail */
 } kdp_room;
+
+/* Bytes after a packet of `size` bytes. What is carved with exactly this much room lies, sealed, end to end. */
+static inline uint16_t kdp_room_tail(const kdp_room *room, uint32_t size) {
+  return room->full_tail && size == room->inside_mtu ? room->full_tail : room->tail;
+}
 
 /* For embedders with packets of their own (Apple's packetFlow, a test): the two copies, named.
    Into the batch: each iovec becomes one packet with room; returns how many were taken (short: batch full, pool empty

@@ -57,6 +57,11 @@ uint8_t *kdp_pool_take_slot(kdp_pool *pool, kdp_slot *slot) KDP_MUST_USE KDP_NON
 bool kdp_pool_take_packet(kdp_pool *pool, uint32_t head, uint32_t size, uint32_t tail,
                           kdp_packet *packet) KDP_MUST_USE KDP_NONNULL;
 
+/* The same right behind the carving before, if that is in the same slot, and so not aligned: packets whose room is used
+   up to the end can leave as one piece. */
+bool kdp_pool_take_adjacent(kdp_pool *pool, uint32_t head, uint32_t size, uint32_t tail,
+                            kdp_packet *packet) KDP_MUST_USE KDP_NONNULL;
+
 /* Sees to it that the next carvings of `bytes` in all come from one slot. False when no slot is free. */
 bool kdp_pool_reserve(kdp_pool *pool, uint32_t bytes) KDP_MUST_USE KDP_NONNULL;
 
