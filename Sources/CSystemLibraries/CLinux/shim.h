@@ -3,6 +3,7 @@
 #ifndef KAPE_CLINUX_SHIM_H
 #define KAPE_CLINUX_SHIM_H
 
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/if_link.h>
 #include <linux/if_tun.h>
@@ -11,6 +12,7 @@
 #include <linux/sockios.h>
 #include <malloc.h>
 #include <spawn.h>
+#include <string.h>
 #include <sys/auxv.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -71,6 +73,61 @@ static inline int clinux_spawn_actions_close_from(posix_spawn_file_actions_t *ac
 static inline int clinux_spawn_actions_change_folder(posix_spawn_file_actions_t *actions, const char *path) {
   extern int posix_spawn_file_actions_addchdir_np(posix_spawn_file_actions_t *, const char *);
   return posix_spawn_file_actions_addchdir_np(actions, path);
+}
+
+/* Descriptors with bytes of a stream socket (SCM_RIGHTS, unix(7)); the cmsg(3) macros do not reach Swift. */
+enum { CLINUX_MOST_DESCRIPTORS = 8 };
+
+static inline ssize_t clinux_send(int fd, const void *bytes, size_t size, const int *descriptors, size_t count) {
+  union {
+    struct cmsghdr header;
+    char space[CMSG_SPACE(sizeof(int) * CLINUX_MOST_DESCRIPTORS)];
+  } control;
+  struct iovec part = {(void *)bytes, size};
+  struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+  if (count > CLINUX_MOST_DESCRIPTORS) {
+    errno = EINVAL;
+    return -1;
+  }
+  if (count > 0) {
+    memset(&control, 0, sizeof control);
+    message.msg_control = &control;
+    message.msg_controllen = CMSG_SPACE(sizeof(int) * count);
+    struct cmsghdr *first = CMSG_FIRSTHDR(&message);
+    first->cmsg_level = SOL_SOCKET;
+    first->cmsg_type = SCM_RIGHTS;
+    first->cmsg_len = CMSG_LEN(sizeof(int) * count);
+    memcpy(CMSG_DATA(first), descriptors, sizeof(int) * count);
+  }
+  return sendmsg(fd, &message, MSG_NOSIGNAL);
+}
+
+/* `descriptors` has room for CLINUX_MOST_DESCRIPTORS; they are closed in other programs. `*count` -1: there were more,
+   and none is left open. */
+static inline ssize_t clinux_receive(int fd, void *bytes, size_t size, int *descriptors, int *count) {
+  extern int close(int);
+  union {
+    struct cmsghdr header;
+    char space[CMSG_SPACE(sizeof(int) * CLINUX_MOST_DESCRIPTORS)];
+  } control;
+  struct iovec part = {bytes, size};
+  struct msghdr message = {
+      .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+  *count = 0;
+  ssize_t received = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
+  if (received < 0) return received;
+  for (struct cmsghdr *each = CMSG_FIRSTHDR(&message); each; each = CMSG_NXTHDR(&message, each)) {
+    if (each->cmsg_level != SOL_SOCKET || each->cmsg_type != SCM_RIGHTS) continue;
+    size_t bytes_of_them = each->cmsg_len - CMSG_LEN(0);
+    memcpy(descriptors + *count, CMSG_DATA(each), bytes_of_them);
+    *count += (int)(bytes_of_them / sizeof(int));
+  }
+  if (message.msg_flags & MSG_CTRUNC) {
+    for (int i = 0; i < *count; i++)
+      close(descriptors[i]);
+    *count = -1;
+  }
+  return received;
 }
 
 #endif

@@ -21,7 +21,7 @@ package enum ConfigurationProtocolClient {
   package static func report(_ name: String) -> InterfaceReport? {
     guard let socket = try? UnixSocket.connect(path(of: name)) else { return nil }
     var reader = Reader(name: name)
-    reader.report.process = UnixSocket.peer(socket) ?? 0
+    reader.report.process = UnixSocket.peer(socket)?.process ?? 0
     if let program = Files.link("/proc/\(reader.report.process)/exe")?.split(separator: "/").last {
       reader.report.program = program == "kape" ? "kape wg" : String(program)
     }

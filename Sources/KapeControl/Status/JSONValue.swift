@@ -1,14 +1,15 @@
-/// JSON (RFC 8259) to be written: a small value and its text, because a tunnel process does not map a whole library for
-/// one answer.
+/// JSON (RFC 8259): a small value and its text, because a tunnel process does not map a whole library for one answer.
 package enum JSONValue: Equatable, Sendable {
   case null
   case bool(Bool)
   case unsigned(UInt64)
+  /// Below zero.
+  case negative(Int64)
   case string(String)
   case array([JSONValue])
   /// Members in the order in which they are written.
   case object([Member])
-  /// JSON already, indented for where it comes to stand.
+  /// JSON already, indented for where it comes to stand. Read: a number that is no integer of 64 bits.
   case verbatim(String)
 
   package struct Member: Equatable, Sendable {
@@ -32,6 +33,35 @@ package enum JSONValue: Equatable, Sendable {
     value.map { .string($0.description) } ?? .null
   }
 
+  /// On one line, without blanks.
+  package var compactText: String {
+    var text = ""
+    writeCompact(to: &text)
+    return text
+  }
+
+  private func writeCompact(to text: inout String) {
+    switch self {
+    case .array(let values):
+      text += "["
+      for (index, value) in values.enumerated() {
+        if index > 0 { text += "," }
+        value.writeCompact(to: &text)
+      }
+      text += "]"
+    case .object(let members):
+      text += "{"
+      for (index, member) in members.enumerated() {
+        if index > 0 { text += "," }
+        Self.write(member.name, to: &text)
+        text += ":"
+        member.value.writeCompact(to: &text)
+      }
+      text += "}"
+    case .null, .bool, .unsigned, .negative, .string, .verbatim: write(to: &text, indent: "")
+    }
+  }
+
   /// Indented by two blanks a level, one member or element a line.
   package var text: String { text(indent: "") }
 
@@ -47,6 +77,7 @@ package enum JSONValue: Equatable, Sendable {
     case .null: text += "null"
     case .bool(let value): text += value ? "true" : "false"
     case .unsigned(let value): text += String(value)
+    case .negative(let value): text += String(value)
     case .string(let value): Self.write(value, to: &text)
     case .verbatim(let value): text += value
     case .array(let values):

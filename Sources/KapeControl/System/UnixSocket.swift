@@ -3,15 +3,17 @@ import Glibc
 
 /// Stream sockets with a path. Paths longer than the 107 bytes that an address holds work by way of their folder.
 package enum UnixSocket {
-  /// Listening, for its owner only; a file that is there is removed first.
-  package static func listen(_ path: String) throws(SystemError) -> Descriptor {
+  /// Listening, for those that `mode` lets write; a file that is there is removed first.
+  package static func listen(_ path: String, mode: UInt32 = 0o600) throws(SystemError) -> Descriptor {
     let made = try make()
     // The file takes its mode from the socket, so that there is no moment when others may connect.
-    guard fchmod(made.raw, 0o600) == 0 else { throw SystemError("fchmod") }
+    guard fchmod(made.raw, mode) == 0 else { throw SystemError("fchmod") }
     try Files.remove(path)
     guard try withAddress(path, { bind(made.raw, $0, $1) }) == 0, Glibc.listen(made.raw, 16) == 0 else {
       throw SystemError(path)
     }
+    // The umask has taken from it.
+    guard mode == 0o600 || chmod(path, mode) == 0 else { throw SystemError(path) }
     return made
   }
 
@@ -38,14 +40,23 @@ package enum UnixSocket {
     return made
   }
 
-  /// The process at the other end, as it was when it connected or listened; nil when the system does not tell.
-  package static func peer(_ connected: borrowing Descriptor) -> Int32? {
+  /// Who is at the other end, as he was when he connected or listened; nil when the system does not tell.
+  package static func peer(_ connected: borrowing Descriptor) -> PeerCredentials? {
     var credentials = clinux_credentials()
     var size = socklen_t(MemoryLayout<clinux_credentials>.size)
     guard getsockopt(connected.raw, SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0, credentials.pid > 0 else {
       return nil
     }
-    return credentials.pid
+    return PeerCredentials(process: credentials.pid, user: credentials.uid, group: credentials.gid)
+  }
+
+  /// Two ends of one connection, each closed in other programs.
+  package static func pair() throws(SystemError) -> SocketPair {
+    var ends: [Int32] = [-1, -1]
+    guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0 else {
+      throw SystemError("socketpair")
+    }
+    return SocketPair(first: Descriptor(owning: ends[0]), second: Descriptor(owning: ends[1]))
   }
 
   private static func make() throws(SystemError) -> Descriptor {
@@ -75,4 +86,16 @@ package enum UnixSocket {
       $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, socklen_t(MemoryLayout<sockaddr_un>.size)) }
     }
   }
+}
+
+/// A process and whose it is.
+package struct PeerCredentials: Equatable, Sendable {
+  package var process: Int32
+  package var user: UInt32
+  package var group: UInt32
+}
+
+package struct SocketPair: ~Copyable, Sendable {
+  package let first: Descriptor
+  package let second: Descriptor
 }
