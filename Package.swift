@@ -75,8 +75,10 @@ let package = Package(
     .target(name: "KapeVPN_WireGuard", dependencies: ["KapePlatform"], swiftSettings: strictSwift),
     .target(name: "KapeVPN_OpenVPN", dependencies: ["KapePlatform"], swiftSettings: strictSwift),
     .target(name: "KapeVPN_Lightway", dependencies: ["KapePlatform"], swiftSettings: strictSwift),
+    .target(name: "KapeCommandLine", dependencies: ["KapeProtocols"], swiftSettings: strictSwift),
     .executableTarget(
-      name: "kape", dependencies: ["KapeControl", "KapeProtocols", "KapeCrypto"], swiftSettings: strictSwift),
+      name: "kape", dependencies: ["KapeCommandLine", "KapeControl", "KapeProtocols", "KapeCrypto"],
+      swiftSettings: strictSwift),
     .testTarget(
       name: "Examples", dependencies: ["KapeProtocols"], path: "Tests/Examples", exclude: ["embed.c"],
       swiftSettings: strictSwift),

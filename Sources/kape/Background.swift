@@ -1,4 +1,5 @@
 import Glibc
+import KapeCommandLine
 import KapeControl
 
 /// Runs this program again in the background: a new session, standard streams on /dev/null, every other descriptor

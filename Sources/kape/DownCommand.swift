@@ -1,4 +1,5 @@
 import Glibc
+import KapeCommandLine
 import KapeControl
 
 struct DownCommand: Command {

@@ -1,3 +1,4 @@
+import KapeCommandLine
 import KapeCrypto
 
 struct GenkeyCommand: Command {

@@ -1,6 +1,6 @@
 import Dispatch
 import Glibc
-import KapeProtocols
+import KapeCommandLine
 
 /// `kape VERB ARGUMENTS`; under the name `kape-wg` the verb is `wg`, because `wg-quick` calls one word.
 @main
@@ -19,7 +19,7 @@ struct Kape {
     if program.split(separator: "/").last == "kape-wg" {
       verb = "wg"
     } else if arguments.isEmpty {
-      Console.write(overview, to: STDERR_FILENO)
+      Console.write(commands.overview, to: STDERR_FILENO)
       return .usage
     } else {
       verb = arguments.removeFirst()
@@ -28,40 +28,30 @@ struct Kape {
   }
 
   static func run(_ verb: String, _ arguments: [String]) async -> ExitCode {
-    if verb == "--help" || verb == "-h" || verb == "help" {
-      Console.write(overview, to: STDOUT_FILENO)
-      return .done
-    }
-    if verb == "--version" || verb == "version" {
-      if arguments.isEmpty {
-        Console.out(Version.line)
-      } else if arguments == ["--verbose"] {
-        Console.write(Version.report(), to: STDOUT_FILENO)
-      } else {
-        Console.error("usage: kape --version [--verbose]")
-        return .usage
-      }
-      return .done
-    }
-    guard let command = commands.first(where: { $0.name == verb }) else {
-      let near = NearMatch.find(verb, among: commands.map { $0.name } + ["help", "version"])
-      Console.error(
-        "unknown command '\(verb)'; \(near.map { "did you mean '\($0)'? " } ?? "")'kape --help' lists them")
+    guard verb == "--version" || verb == "version" else { return await commands.run(verb, arguments) }
+    if arguments.isEmpty {
+      Console.out(Version.line)
+    } else if arguments == ["--verbose"] {
+      Console.write(Version.report(), to: STDOUT_FILENO)
+    } else {
+      Console.error("usage: kape --version [--verbose]")
       return .usage
     }
-    if arguments.contains("--help") || arguments.contains("-h") {
-      Console.write(command.help, to: STDOUT_FILENO)
-      return .done
-    }
-    return await command.run(arguments)
-  }
-
-  static var overview: String {
-    let width = commands.map { $0.name.count }.max() ?? 0
-    let rows = commands.map { command in
-      "  " + command.name + String(repeating: " ", count: width - command.name.count + 2) + command.summary + "\n"
-    }
-    return "usage: kape COMMAND [ARGUMENTS]\n\n" + rows.joined()
-      + "\n'kape COMMAND --help' says more; 'kape --version [--verbose]' tells what it runs on.\n"
+    return .done
   }
 }
+
+private let commands = CommandTable(
+  [
+    WgCommand.self,
+    UpCommand.self,
+    DownCommand.self,
+    StatusCommand.self,
+    SaveCommand.self,
+    CheckCommand.self,
+    StripCommand.self,
+    GenkeyCommand.self,
+    PubkeyCommand.self,
+    GenpskCommand.self,
+    SelftestCommand.self,
+  ], closing: "'kape COMMAND --help' says more; 'kape --version [--verbose]' tells what it runs on.")

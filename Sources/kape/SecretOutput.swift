@@ -1,4 +1,5 @@
 import Glibc
+import KapeCommandLine
 import KapeCrypto
 
 /// Writes key material to standard output.

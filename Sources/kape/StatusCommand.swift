@@ -1,3 +1,4 @@
+import KapeCommandLine
 import KapeControl
 
 struct StatusCommand: Command {

@@ -1,4 +1,5 @@
 import Glibc
+import KapeCommandLine
 import KapeControl
 import KapeCrypto
 import KapeProtocols

@@ -1,4 +1,5 @@
 import Glibc
+import KapeCommandLine
 import KapeControl
 
 /// The drop-in for wireguard-go.

@@ -1,12 +1,12 @@
 import Glibc
 
 /// What a person reads: results on standard output, everything else on standard error.
-enum Console {
-  static func out(_ text: String) { write(text + "\n", to: STDOUT_FILENO) }
-  static func error(_ text: String) { write("kape: " + text + "\n", to: STDERR_FILENO) }
+package enum Console {
+  package static func out(_ text: String) { write(text + "\n", to: STDOUT_FILENO) }
+  package static func error(_ text: String) { write("kape: " + text + "\n", to: STDERR_FILENO) }
 
   /// Writes what a command was asked for; a result that did not arrive whole is a failure, and said to be one.
-  static func result(_ text: String) -> ExitCode {
+  package static func result(_ text: String) -> ExitCode {
     if write(text, to: STDOUT_FILENO) { return .done }
     error("standard output: \(String(cString: strerror(errno)))")
     return .failed
@@ -14,7 +14,7 @@ enum Console {
 
   /// False when not all of it could be written; `errno` tells why.
   @discardableResult
-  static func write(_ text: String, to descriptor: Int32) -> Bool {
+  package static func write(_ text: String, to descriptor: Int32) -> Bool {
     var text = text
     return text.withUTF8 { bytes in
       var rest = UnsafeRawBufferPointer(bytes)
@@ -30,7 +30,7 @@ enum Console {
 
   /// Puts /dev/null where a standard stream is closed. A descriptor of ours would get its number otherwise, and what is
   /// meant for a person, or what a command of the configuration prints, would be written to it.
-  static func openClosedStreams() {
+  package static func openClosedStreams() {
     for stream in [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO] where fcntl(stream, F_GETFD) < 0 {
       let null = open("/dev/null", O_RDWR)
       guard null >= 0, null != stream else { continue }

@@ -1,17 +1,27 @@
 import KapeProtocols
 
 /// What a command line may hold, to say what is wrong with one.
-struct CommandSyntax: Sendable {
-  var options: [String] = []
+package struct CommandSyntax: Sendable {
+  package var options: [String] = []
   /// Each is followed by its value.
-  var optionsWithValue: [String] = []
+  package var optionsWithValue: [String] = []
   /// How many other arguments there may be.
-  var operands: ClosedRange<Int> = 0...0
+  package var operands: ClosedRange<Int> = 0...0
   /// "-" is one of those: standard input.
-  var takesStandardInput = false
+  package var takesStandardInput = false
+
+  package init(
+    options: [String] = [], optionsWithValue: [String] = [], operands: ClosedRange<Int> = 0...0,
+    takesStandardInput: Bool = false
+  ) {
+    self.options = options
+    self.optionsWithValue = optionsWithValue
+    self.operands = operands
+    self.takesStandardInput = takesStandardInput
+  }
 
   /// nil: every word is in its place. The first word that is not is named.
-  func fault(in arguments: [String]) -> String? {
+  package func fault(in arguments: [String]) -> String? {
     var operandCount = 0
     var rest = arguments[...]
     while let argument = rest.popFirst() {
