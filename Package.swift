@@ -46,6 +46,7 @@ let package = Package(
     .library(name: "KapeVPN-OpenVPN", targets: ["KapeVPN_OpenVPN"]),
     .library(name: "KapeVPN-Lightway", targets: ["KapeVPN_Lightway"]),
     .executable(name: "kape", targets: ["kape"]),
+    .executable(name: "kape-control", targets: ["kape-control"]),
   ],
   targets: [
     .systemLibrary(
@@ -58,6 +59,10 @@ let package = Package(
       name: "CUring", path: "Sources/CSystemLibraries/CUring", pkgConfig: "liburing",
       providers: [.apt(["liburing-dev"])]),
     .systemLibrary(name: "CLinux", path: "Sources/CSystemLibraries/CLinux"),
+    .systemLibrary(
+      name: "CSQLite", path: "Sources/CSystemLibraries/CSQLite", providers: [.apt(["libsqlite3-dev"])]),
+    .systemLibrary(
+      name: "CMicroHTTPD", path: "Sources/CSystemLibraries/CMicroHTTPD", providers: [.apt(["libmicrohttpd-dev"])]),
     .target(
       name: "CKapeDataPlane", dependencies: ["COpenSSL", "CSodium", "CUring"], cSettings: strictC),
     .target(
@@ -65,12 +70,20 @@ let package = Package(
     .target(name: "KapeProtocols", dependencies: ["KapeCrypto", "CKapeDataPlane"], swiftSettings: strictSwift),
     .target(
       name: "KapeControl", dependencies: ["KapeProtocols", "KapeCrypto", "CKapeDataPlane", "CLinux"],
-      exclude: ["Platform"], swiftSettings: strictSwift),
+      exclude: ["Backend", "Platform"], swiftSettings: strictSwift),
     // With Foundation, which `kape` itself does without.
     .target(
       name: "KapePlatform", dependencies: ["KapeControl", "KapeProtocols", "KapeCrypto"] + onSubstitutes,
       path: "Sources/KapeControl/Platform", swiftSettings: strictSwift),
     .target(name: "KapeCore", dependencies: ["KapePlatform"], swiftSettings: strictSwift),
+    .target(
+      name: "KapeBackend",
+      dependencies: [
+        "KapeControl", "KapeProtocols", "KapeCrypto", "COpenSSL", "CSodium", "CSQLite", "CMicroHTTPD",
+      ],
+      path: "Sources/KapeControl/Backend", swiftSettings: strictSwift),
+    .executableTarget(
+      name: "kape-control", dependencies: ["KapeBackend", "KapeCommandLine", "KapeControl"], swiftSettings: strictSwift),
     .target(name: "KapeVPN_PacketTunnel", dependencies: ["KapePlatform"], swiftSettings: strictSwift),
     .target(name: "KapeVPN_WireGuard", dependencies: ["KapePlatform"], swiftSettings: strictSwift),
     .target(name: "KapeVPN_OpenVPN", dependencies: ["KapePlatform"], swiftSettings: strictSwift),
@@ -86,7 +99,8 @@ let package = Package(
       name: "KapeControlTests", dependencies: ["KapeControl", "KapeProtocols", "KapeCrypto", "CKapeDataPlane"],
       swiftSettings: strictSwift),
     .target(name: "KapeTestSupport", path: "Tests/Support", swiftSettings: strictSwift),
-    .testTarget(name: "KapeTests", dependencies: ["KapeTestSupport", "kape"], swiftSettings: strictSwift),
+    .testTarget(
+      name: "KapeTests", dependencies: ["KapeTestSupport", "kape", "kape-control"], swiftSettings: strictSwift),
     .testTarget(
       name: "KapePlatformTests",
       dependencies: [
@@ -97,6 +111,8 @@ let package = Package(
     // Processes of their own that use the SDK as an app and a tunnel do.
     .executableTarget(
       name: "SDKProbe", dependencies: ["KapePlatform"], path: "Tests/SDKProbe", swiftSettings: strictSwift),
+    .testTarget(
+      name: "KapeBackendTests", dependencies: ["KapeBackend", "KapeCrypto"], swiftSettings: strictSwift),
     .testTarget(name: "KapeCryptoTests", dependencies: ["KapeCrypto"], swiftSettings: strictSwift),
     .testTarget(
       name: "KapeProtocolsTests", dependencies: ["KapeProtocols", "KapeCrypto", "KapeTestSupport"],

@@ -54,4 +54,5 @@ private let commands = CommandTable(
     PubkeyCommand.self,
     GenpskCommand.self,
     SelftestCommand.self,
+    BackendCommand.self,
   ], closing: "'kape COMMAND --help' says more; 'kape --version [--verbose]' tells what it runs on.")

@@ -5,7 +5,7 @@ internal import KapeProtocols
 /// Asks whoever serves an interface's configuration socket about it: `kape wg`, and others of the kind.
 package enum ConfigurationProtocolClient {
   package static let folder = "/var/run/wireguard"
-  private static let deadline: Int32 = 5000
+  static let deadline: Int32 = 5000
   /// About 300,000 peers.
   private static let answerLimit = 256 << 20
 
@@ -17,9 +17,9 @@ package enum ConfigurationProtocolClient {
       .filter(ConfigurationFile.isInterfaceName)
   }
 
-  /// nil: nobody answers.
-  package static func report(_ name: String) -> InterfaceReport? {
-    guard let socket = try? UnixSocket.connect(path(of: name)) else { return nil }
+  /// nil: nobody answers. `socketPath`: where the socket is, unless it is where all others are.
+  package static func report(_ name: String, at socketPath: String? = nil) -> InterfaceReport? {
+    guard let socket = try? UnixSocket.connect(socketPath ?? path(of: name)) else { return nil }
     var reader = Reader(name: name)
     reader.report.process = UnixSocket.peer(socket)?.process ?? 0
     if let program = Files.link("/proc/\(reader.report.process)/exe")?.split(separator: "/").last {

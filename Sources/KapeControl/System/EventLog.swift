@@ -9,7 +9,7 @@ package final class EventLog: Sendable {
 
   package let level: Level
   private let descriptor: Int32
-  private let interface: String
+  private let subject: String
   private let buckets = Mutex<[String: Bucket]>([:])
 
   private struct Bucket {
@@ -18,9 +18,14 @@ package final class EventLog: Sendable {
     var left: UInt64 = 0
   }
 
-  package init(level: Level, interface: String, descriptor: Int32 = STDERR_FILENO) {
+  package convenience init(level: Level, interface: String, descriptor: Int32 = STDERR_FILENO) {
+    self.init(level: level, of: "interface", interface, descriptor: descriptor)
+  }
+
+  /// Each line says `kind=name`, for what it is about.
+  package init(level: Level, of kind: StaticString, _ name: String, descriptor: Int32 = STDERR_FILENO) {
     self.level = level
-    self.interface = interface
+    subject = "\(kind)=\(name)"
     self.descriptor = descriptor
   }
 
@@ -34,7 +39,7 @@ package final class EventLog: Sendable {
 
   private func write(_ level: String, _ event: StaticString, _ fields: KeyValuePairs<StaticString, String>) {
     guard let suppressed = admit(event.description) else { return }
-    var line = "time=\(timestamp()) level=\(level) interface=\(interface) event=\(event)"
+    var line = "time=\(timestamp()) level=\(level) \(subject) event=\(event)"
     for (key, value) in fields { line += " \(key)=\(quoted(value))" }
     if suppressed > 0 { line += " suppressed=\(suppressed)" }
     line += "\n"

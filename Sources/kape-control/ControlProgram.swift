@@ -1,0 +1,20 @@
+import Dispatch
+import Glibc
+import KapeCommandLine
+
+/// `kape-control VERB ARGUMENTS`, as `kape VERB ARGUMENTS` starts it.
+enum ControlProgram {
+  /// Not async itself: the runtime opens descriptors before it starts a task, and would get those of closed streams.
+  static func main(_ commands: CommandTable) -> Never {
+    Console.openClosedStreams()
+    Task.detached {
+      var arguments = CommandLine.arguments.dropFirst()
+      guard let verb = arguments.popFirst() else {
+        Console.write(commands.overview, to: STDERR_FILENO)
+        exit(ExitCode.usage.rawValue)
+      }
+      exit(await commands.run(verb, Array(arguments)).rawValue)
+    }
+    dispatchMain()
+  }
+}
