@@ -77,6 +77,10 @@ public final actor KapeSystemTunnel: SystemTunnel, ReassertingController {
   }
 }
 
+extension KapeSystemTunnel: UnderlayTelling {
+  package var underlay: (mark: UInt32, interface: String)? { provider?.tun.map { ($0.mark, $0.name) } }
+}
+
 extension NEPacketTunnelNetworkSettings {
   convenience init(_ settings: PacketTunnelInterfaceSettings) {
     self.init(tunnelRemoteAddress: settings.remoteAddress.description)

@@ -11,6 +11,7 @@ package final class GeneratorCall: Sendable {
   private struct State {
     var error: (any Error)?
     var withoutMethod: String?
+    var isOneByOne = false
   }
   private let state = Mutex(State())
   private let report: @Sendable (String) -> Void
@@ -25,6 +26,9 @@ package final class GeneratorCall: Sendable {
   /// The type that implements neither form, or nil.
   package var typeWithoutMethod: String? { state.withLock { $0.withoutMethod } }
 
+  /// Whether it was asked for one at a time: then what it gives is no round, and it knows itself when one is over.
+  package var isOneByOne: Bool { state.withLock { $0.isOneByOne } }
+
   /// Asks in the batch form, with all that was thrown.
   package func configurations(from generator: any VpnConfigurationGenerator) async throws -> [any VpnConfiguration] {
     let batch = await Self.$current.withValue(self) { await generator.generateConfigurations() }
@@ -32,6 +36,7 @@ package final class GeneratorCall: Sendable {
     return batch
   }
 
+  func askedForOne() { state.withLock { $0.isOneByOne = true } }
   func fail(_ error: any Error) { state.withLock { $0.error = error } }
 
   /// Runs `body`, the other form, unless one default of this type is being asked already: then the type implements
@@ -50,6 +55,10 @@ package final class GeneratorCall: Sendable {
     return await Self.$asked.withValue(Self.asked.union([key])) {
       await Self.$current.withValue(self) { await body() }
     }
+  }
+
+  package static func message(about type: String) -> String {
+    "\(type) implements neither nextConfiguration() nor generateConfigurations(): it never gives a configuration"
   }
 
   package static let toStandardError: @Sendable (String) -> Void = { line in

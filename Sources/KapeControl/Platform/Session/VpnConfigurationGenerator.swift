@@ -19,6 +19,7 @@ extension VpnConfigurationGenerator {
   public func generateConfigurations() async -> [any VpnConfiguration] {
     let call = GeneratorCall.current ?? GeneratorCall()
     let answer = await call.within(Self.self) { () -> [any VpnConfiguration] in
+      call.askedForOne()
       do {
         return try await nextConfiguration().map { [$0] } ?? []
       } catch {
