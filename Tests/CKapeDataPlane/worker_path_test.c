@@ -176,6 +176,31 @@ static void a_super_packet_leaves_as_one_segmented_send(void **state) {
   }
 }
 
+/* Two flows by turns, of two sizes: as many sends as flows, not as packets. */
+static void lone_packets_of_several_flows_leave_as_one_send_a_flow(void **state) {
+  enum { LONE = 32 };
+  rig r;
+  rig_open(&r, false, (kdp_worker_config){.backend = rig_backend(state)});
+  uint8_t packet[600], datagram[RIG_FRAME];
+  for (int i = 0; i < LONE; i++) /* before it runs, so that they are read in one round */
+    rig_write_packet(&r, packet, rig_udp_packet(&r, false, i % 2, i % 2 ? 90 : 500, packet));
+  rig_start(&r);
+  for (uint64_t i = 0; i < LONE; i++) {
+    uint64_t number = 0;
+    ssize_t got = rig_receive(&r, datagram, sizeof datagram, 2000);
+    assert_true(got > 0 && passthrough_read(datagram, (size_t)got, &number));
+    assert_int_equal(number, i); /* the engine is shown them in the order in which they leave */
+    assert_true(rig_packet_is_right(datagram + PASSTHROUGH_HEAD, (size_t)got - PASSTHROUGH_HEAD - PASSTHROUGH_TAIL));
+  }
+  rig_sync(&r, NULL);
+  kdp_io_statistics statistics;
+  kdp_worker_statistics(r.worker, &statistics);
+  assert_int_equal(statistics.tun_reads, LONE);
+  assert_in_range(statistics.udp_sends, 2, LONE / 2);
+  print_message("  %d packets of two flows in turn: %u sends\n", LONE, (unsigned)statistics.udp_sends);
+  assert_int_equal(rig_close(&r), KDP_OK);
+}
+
 /* A datagram larger than anything ours, an empty one and noise: counted, and the next good one is taken
    (mullvad/gotatun 145). */
 static void odd_datagrams_do_not_stop_reception(void **state) {
@@ -243,6 +268,7 @@ int main(void) {
       cmocka_unit_test(every_packet_arrives_without_joined_writes),
       cmocka_unit_test(every_packet_arrives_without_any_offload),
       cmocka_unit_test(a_super_packet_leaves_as_one_segmented_send),
+      cmocka_unit_test(lone_packets_of_several_flows_leave_as_one_send_a_flow),
       cmocka_unit_test(odd_datagrams_do_not_stop_reception),
       cmocka_unit_test(an_engine_may_take_a_few_packets_at_a_time),
       cmocka_unit_test(what_is_no_ip_packet_is_counted_and_dropped),

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "io/worker_state.h"
+#include "offload/order.h"
 #include "offload/split.h"
 
 /* Packets that one round takes from the inside before they go on: enough for the cipher's batches, few enough to stay
@@ -83,6 +84,7 @@ static void take_inside(kdp_worker *worker) {
     }
     split(worker, &full);
   }
+  kdp_order_flows(&worker->inside);
   push(worker, &worker->inside, kdp_engine_inside);
 }
 

@@ -90,14 +90,13 @@ static bool is_used_up(const kdp_wg_lane *lane, const kdp_wg_key_pair *pair) {
   return kdp_wg_key_pair_next_counter(pair) + lane->group.count >= KDP_WG_REJECT_AFTER_MESSAGES;
 }
 
-/* Zeros behind, and a job. `packet` has its room (has_its_room). */
+/* Zeros behind, and a job. `packet` has KDP_WIREGUARD_HEAD and KDP_WIREGUARD_TAIL bytes of room, or for one that is not
+   padded, KDP_WG_TAG_SIZE. */
 static void add_to_group(kdp_wg_lane *lane, seal_run *run, const kdp_packet *packet, kdp_out *out) {
   kdp_wg_group *group = &lane->group;
   kdp_wg_key_pair *pair = run->pair;
   uint32_t size = packet->size, padded = (size + KDP_WG_PADDING - 1) & ~(uint32_t)(KDP_WG_PADDING - 1);
   if (padded > run->pad_limit) padded = size > run->pad_limit ? size : run->pad_limit;
-  uint32_t most = size + packet->tail - KDP_WG_TAG_SIZE; /* the MTU may have risen since the packet was carved */
-  if (padded > most) padded = most;
   memset(packet->data + size, 0, padded - size);
 
   kdp_aead_job *job = &group->job[group->count];
@@ -310,12 +309,6 @@ static void stage(kdp_wg_device *device, kdp_wg_peer *peer, const kdp_packet *pa
                kdp_wg_staging_copy_in(&device->staging, &peer->staged, packet->data, packet->size));
 }
 
-static bool has_its_room(const kdp_wg_device *device, const kdp_packet *packet) {
-  if (packet->head < KDP_WIREGUARD_HEAD) return false;
-  if (packet->tail >= KDP_WIREGUARD_TAIL) return true;
-  return packet->tail >= KDP_WG_TAG_SIZE && packet->size >= __atomic_load_n(&device->inside_mtu, __ATOMIC_RELAXED);
-}
-
 /* One packet from the inside. AGAIN: it has to wait for room and was not touched. */
 static kdp_status take(kdp_wg_lane *lane, seal_run *run, destination_cache *cache, kdp_packet *packet, kdp_out *out,
                        kdp_now now) {
@@ -324,7 +317,7 @@ static kdp_status take(kdp_wg_lane *lane, seal_run *run, destination_cache *cach
   kdp_status status = packet->status != KDP_OK ? packet->status : kdp_ip_read(packet->data, packet->size, &ip);
   if (status != KDP_OK) return status;
   kdp_wg_trim(packet, ip.size); /* bytes behind the packet's own end are not part of it */
-  if (!has_its_room(device, packet)) return KDP_INVALID_ARGUMENT;
+  if (packet->head < KDP_WIREGUARD_HEAD || packet->tail < KDP_WG_TAG_SIZE) return KDP_INVALID_ARGUMENT;
   kdp_wg_peer *peer = find_peer(device, cache, &ip);
   if (!peer) {
     if (!kdp_wg_is_lane_0(lane)) return kdp_wg_hand_over(packet, NULL, out);
@@ -340,6 +333,7 @@ static kdp_status take(kdp_wg_lane *lane, seal_run *run, destination_cache *cach
   switch (run->mode) {
   case RUN_SEAL:
     if (!has_room(lane, out)) return KDP_AGAIN;
+    if (packet->tail < KDP_WIREGUARD_TAIL && packet->size < run->pad_limit) return KDP_INVALID_ARGUMENT;
     if (is_too_big(packet, &ip, run->inside_limit)) {
       if (!kdp_wg_is_lane_0(lane)) return kdp_wg_hand_over(packet, NULL, out);
       (void)refuse_too_big(device, packet, &ip, run->inside_limit, out, now.boot);
