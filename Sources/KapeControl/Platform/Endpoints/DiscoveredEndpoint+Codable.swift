@@ -90,16 +90,7 @@ extension DiscoveredEndpoint: Codable {
       return text
     }
 
-    private func wrong(_ key: Key, _ reason: String) -> DecodingError {
-      .dataCorrupted(
-        DecodingError.Context(
-          codingPath: values.codingPath + [key], debugDescription: reason, underlyingError: WrongField(reason: reason)))
-    }
-  }
-
-  /// What is wrong with a value of the right type, in words that hold nothing of it.
-  package struct WrongField: Error {
-    package let reason: String
+    private func wrong(_ key: Key, _ reason: String) -> DecodingError { .wrong(key, reason, values.codingPath) }
   }
 
   package func encode(to encoder: any Encoder) throws {

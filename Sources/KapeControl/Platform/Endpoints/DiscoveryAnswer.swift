@@ -20,7 +20,7 @@ package struct DiscoveryAnswer: Sendable {
     do {
       body = try JSONDecoder().decode(Body.self, from: data)
     } catch {
-      throw .unusable(Self.reason(error))
+      throw .unusable(DecodingError.place(error))
     }
     locationId = body.locationId
     maxAgeSeconds = body.maxAge.map { max(0, $0) }
@@ -29,7 +29,7 @@ package struct DiscoveryAnswer: Sendable {
     for (number, entry) in body.endpoints.prefix(Self.entryLimit).enumerated() {
       switch entry.result {
       case .success(let endpoint): endpoints.append(endpoint)
-      case .failure(let error): refused.append("endpoints[\(number)]\(Self.reason(error))")
+      case .failure(let error): refused.append("endpoints[\(number)]\(DecodingError.place(error))")
       }
     }
     if let first = refused.first, endpoints.isEmpty { throw .unusable(first) }
@@ -37,7 +37,7 @@ package struct DiscoveryAnswer: Sendable {
 
   private struct Body: Decodable {
     var locationId: String
-    var endpoints: [Entry]
+    var endpoints: [ListEntry<DiscoveredEndpoint>]
     var maxAge: Int?
 
     enum CodingKeys: String, CodingKey {
@@ -45,32 +45,5 @@ package struct DiscoveryAnswer: Sendable {
       case locationId = "location_id"
       case maxAge = "max_age"
     }
-  }
-
-  /// One entry, whatever is wrong with it.
-  private struct Entry: Decodable {
-    let result: Result<DiscoveredEndpoint, any Error>
-
-    init(from decoder: any Decoder) throws {
-      result = Result { try DiscoveredEndpoint(from: decoder) }
-    }
-  }
-
-  /// `.port: not within 1 to 65535`, without a value of the answer.
-  private static func reason(_ error: any Error) -> String {
-    guard let error = error as? DecodingError else { return ": not as described" }
-    switch error {
-    case .typeMismatch(let type, let context): return place(context) + ": no \(type)"
-    case .valueNotFound(let type, let context): return place(context) + ": no \(type)"
-    case .keyNotFound(let key, let context): return place(context) + ": \(key.stringValue) is missing"
-    case .dataCorrupted(let context):
-      let wrong = context.underlyingError as? DiscoveredEndpoint.WrongField
-      return place(context) + ": " + (wrong?.reason ?? (context.codingPath.isEmpty ? "not JSON" : "not as described"))
-    @unknown default: return ": not as described"
-    }
-  }
-
-  private static func place(_ context: DecodingError.Context) -> String {
-    context.codingPath.last.map { $0.intValue == nil ? ".\($0.stringValue)" : "" } ?? ""
   }
 }

@@ -5,17 +5,14 @@ import KapeControl
 /// stopped, so that a tunnel that was killed is not taken for one that runs by those who do not ask the system.
 package struct SharedStatusFile: Sendable {
   private let container: SharedContainer
-  private let writer: Writer
+  private let queue = DiskQueue("status.json")
 
-  package init(_ container: SharedContainer) {
-    self.container = container
-    writer = Writer(container)
-  }
+  package init(_ container: SharedContainer) { self.container = container }
 
   /// nil: no tunnel has said anything, or what is there cannot be read.
   package func load() -> SharedTunnelStatus? { Self.load(container) }
 
-  fileprivate static func load(_ container: SharedContainer) -> SharedTunnelStatus? {
+  private static func load(_ container: SharedContainer) -> SharedTunnelStatus? {
     guard let data = (try? WholeFile(container.status).read()) ?? nil else { return nil }
     let decoder = JSONDecoder()
     decoder.dateDecodingStrategy = .iso8601
@@ -26,39 +23,28 @@ package struct SharedStatusFile: Sendable {
   ///
   /// - Throws: `SystemError`. A tunnel goes on without.
   package func update(_ change: @escaping @Sendable (SharedTunnelStatus?) -> SharedTunnelStatus?) async throws {
-    try await writer.update(change)
+    let container = container
+    try await queue.run { try Self.replace(container, change) }
   }
 
   package func write(_ status: SharedTunnelStatus) async throws { try await update { _ in status } }
 
   package func clear() async throws { try await update { _ in nil } }
 
-  /// Waits for the disk on a queue of its own.
-  private final class Writer: Sendable {
-    private let container: SharedContainer
-    private let queue = DispatchQueue(label: "status.json")
-
-    init(_ container: SharedContainer) { self.container = container }
-
-    func update(_ change: @escaping @Sendable (SharedTunnelStatus?) -> SharedTunnelStatus?) async throws {
-      try await withCheckedThrowingContinuation { continuation in
-        queue.async { [self] in continuation.resume(with: Result { try replace(change) }) }
-      }
+  private static func replace(
+    _ container: SharedContainer, _ change: (SharedTunnelStatus?) -> SharedTunnelStatus?
+  ) throws {
+    let file = WholeFile(container.status)
+    guard let status = change(load(container)) else {
+      try file.remove()
+      return
     }
-
-    private func replace(_ change: (SharedTunnelStatus?) -> SharedTunnelStatus?) throws {
-      let file = WholeFile(container.status)
-      guard let status = change(SharedStatusFile.load(container)) else {
-        try file.remove()
-        return
-      }
-      let encoder = JSONEncoder()
-      encoder.outputFormatting = [.sortedKeys, .prettyPrinted, .withoutEscapingSlashes]
-      encoder.dateEncodingStrategy = .iso8601
-      let data = try encoder.encode(status)
-      if let present = (try? file.read()) ?? nil, present == data { return }
-      try container.make()
-      try file.write(data)
-    }
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .prettyPrinted, .withoutEscapingSlashes]
+    encoder.dateEncodingStrategy = .iso8601
+    let data = try encoder.encode(status)
+    if let present = (try? file.read()) ?? nil, present == data { return }
+    try container.make()
+    try file.write(data)
   }
 }
