@@ -58,6 +58,9 @@ let package = Package(
     .systemLibrary(
       name: "CUring", path: "Sources/CSystemLibraries/CUring", pkgConfig: "liburing",
       providers: [.apt(["liburing-dev"])]),
+    .systemLibrary(
+      name: "CLibSSL", path: "Sources/CSystemLibraries/CLibSSL", pkgConfig: "libssl",
+      providers: [.apt(["libssl-dev"])]),
     .systemLibrary(name: "CLinux", path: "Sources/CSystemLibraries/CLinux"),
     .systemLibrary(
       name: "CSQLite", path: "Sources/CSystemLibraries/CSQLite", providers: [.apt(["libsqlite3-dev"])]),
@@ -73,7 +76,8 @@ let package = Package(
       exclude: ["Backend", "Platform"], swiftSettings: strictSwift),
     // With Foundation, which `kape` itself does without.
     .target(
-      name: "KapePlatform", dependencies: ["KapeControl", "KapeProtocols", "KapeCrypto"] + onSubstitutes,
+      name: "KapePlatform",
+      dependencies: ["KapeControl", "KapeProtocols", "KapeCrypto", "CLibSSL"] + onSubstitutes,
       path: "Sources/KapeControl/Platform", swiftSettings: strictSwift),
     .target(name: "KapeCore", dependencies: ["KapePlatform"], swiftSettings: strictSwift),
     .target(
@@ -104,7 +108,7 @@ let package = Package(
     .testTarget(
       name: "KapePlatformTests",
       dependencies: [
-        "KapeCore", "KapePlatform", "KapeControl", "KapeProtocols", "KapeTestSupport", "SDKProbe",
+        "KapeCore", "KapePlatform", "KapeControl", "KapeProtocols", "KapeTestSupport", "CLibSSL", "SDKProbe",
       ] + onSubstitutes,
       swiftSettings: strictSwift),
     .testTarget(name: "FacadeTests", dependencies: ["KapeVPN_PacketTunnel"], swiftSettings: strictSwift),

@@ -3,6 +3,12 @@
 @_exported import Foundation
 
 @_exported import enum KapePlatform.KapeBillingPeriod
+@_exported import enum KapePlatform.KapeHTTPAnchors
+@_exported import struct KapePlatform.KapeHTTPClient
+@_exported import struct KapePlatform.KapeHTTPError
+@_exported import struct KapePlatform.KapeHTTPHeaders
+@_exported import struct KapePlatform.KapeHTTPReply
+@_exported import struct KapePlatform.KapeHTTPSockets
 @_exported import struct KapePlatform.KapeLogger
 @_exported import enum KapePlatform.KapeProductType
 @_exported import struct KapePlatform.KapeSDKSettings

@@ -6,7 +6,7 @@ private final class ThreadBody {
 }
 
 /// Starts a detached thread with a small stack. For the few things that must block or need a thread of their own.
-func startThread(stackSize: Int, _ run: @escaping @Sendable () -> Void) throws(SystemError) {
+package func startThread(stackSize: Int, _ run: @escaping @Sendable () -> Void) throws(SystemError) {
   _ = try makeThread(stackSize: stackSize, detached: true, run)
 }
 
