@@ -314,6 +314,81 @@ static void bring_up(rig *r, kdp_worker *worker) {
   result = kdp_worker_set_up(worker, true);
 }
 
+static uint16_t port_of_given(int fd) {
+  struct sockaddr_storage address;
+  socklen_t size = sizeof address;
+  assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &size), 0);
+  return ntohs(address.ss_family == AF_INET ? ((struct sockaddr_in *)&address)->sin_port
+                                            : ((struct sockaddr_in6 *)&address)->sin6_port);
+}
+
+static void sockets_that_are_given_are_used_and_kept(void **state) {
+  int given[] = {socket(AF_INET, SOCK_DGRAM, 0), socket(AF_INET6, SOCK_DGRAM, 0)};
+  uint32_t mark = geteuid() == 0 ? 0x55 : 0;
+  if (mark) assert_int_equal(setsockopt(given[1], SOL_SOCKET, SO_MARK, &mark, sizeof mark), 0);
+  rig r;
+  for (int ipv6 = 0; ipv6 < 2; ipv6++) {
+    rig_open(&r, ipv6, (kdp_worker_config){.backend = rig_backend(state), .sockets = given});
+    rig_start(&r);
+    one_packet_passes(&r);
+    uint16_t before[] = {port_of_given(given[0]), port_of_given(given[1])};
+    assert_true(before[0] != 0 && before[1] != 0);
+    assert_int_equal(kdp_worker_port(r.worker), before[0]);
+    assert_int_equal(kdp_worker_fwmark(r.worker), mark);
+    rig_sync(&r, take_down);
+    rig_sync(&r, bring_up);
+    one_packet_passes(&r);
+    for (int i = 0; i < 2; i++)
+      assert_int_equal(port_of_given(given[i]), before[i]);
+
+    rig_sync(&r, ask_for_rebind);
+    one_packet_passes(&r);
+    for (int i = 0; i < 2; i++) {
+      assert_true(port_of_given(given[i]) != 0 && port_of_given(given[i]) != before[i]);
+      before[i] = port_of_given(given[i]);
+    }
+    assert_int_equal(kdp_worker_port(r.worker), before[0]);
+    rig_close(&r);
+
+    /* The next worker goes on where this one was. */
+    rig_open(&r, ipv6, (kdp_worker_config){.backend = rig_backend(state), .sockets = given});
+    rig_start(&r);
+    one_packet_passes(&r);
+    for (int i = 0; i < 2; i++)
+      assert_int_equal(port_of_given(given[i]), before[i]);
+    rig_close(&r);
+  }
+  close(given[0]);
+  close(given[1]);
+}
+
+static void what_given_sockets_have_cannot_be_changed(void **state) {
+  int given[] = {socket(AF_INET, SOCK_DGRAM, 0), -1};
+  rig r;
+  rig_open(&r, false, (kdp_worker_config){.backend = rig_backend(state), .sockets = given});
+  rig_start(&r);
+  one_packet_passes(&r);
+  uint16_t before = kdp_worker_port(r.worker);
+  wanted_port = 5555;
+  rig_sync(&r, set_port);
+  assert_int_equal(result, KDP_UNSUPPORTED);
+  rig_sync(&r, set_mark);
+  assert_int_equal(result, KDP_UNSUPPORTED);
+  wanted_port = 0;
+  rig_sync(&r, set_port);
+  assert_int_equal(result, KDP_OK);
+  assert_int_equal(kdp_worker_port(r.worker), before);
+  one_packet_passes(&r);
+
+  kdp_worker *second;
+  kdp_host host = kdp_host_default();
+  kdp_worker_config config = {
+      .engine = &r.engine.engine, .tun = &r.tun, .backend = rig_backend(state), .listen_port = 5555, .sockets = given};
+  assert_int_equal(kdp_worker_create(&config, &host, &second), KDP_INVALID_ARGUMENT);
+  rig_close(&r);
+  close(given[0]);
+}
+
 static void down_closes_the_sockets_and_up_gives_the_port_back(void **state) {
   rig r;
   open_started(&r, state);
@@ -391,6 +466,8 @@ int main(void) {
       cmocka_unit_test(one_family_can_be_left_out),
       cmocka_unit_test(an_engine_gets_another_port_when_it_asks),
       cmocka_unit_test(the_mark_can_be_set),
+      cmocka_unit_test(sockets_that_are_given_are_used_and_kept),
+      cmocka_unit_test(what_given_sockets_have_cannot_be_changed),
       cmocka_unit_test(down_closes_the_sockets_and_up_gives_the_port_back),
       cmocka_unit_test(an_engine_is_called_at_its_deadline),
       cmocka_unit_test(an_inside_that_ends_ends_the_run),

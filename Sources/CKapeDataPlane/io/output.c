@@ -234,6 +234,7 @@ static void plan_sends(kdp_worker *worker, uint32_t limit) {
 static void rebind(kdp_worker *worker) {
   if (!worker->up || worker->udp_options.port != 0) return;
   kdp_udp_options options = worker->udp_options;
+  options.renew = true;
   if (kdp_worker_bind(worker, &options) != KDP_OK)
     kdp_worker_event(worker, KDP_EVENT_LINK_ERROR, KDP_SYSTEM, (uint64_t)errno, NULL);
 }

@@ -46,6 +46,7 @@ static void take(kdp_worker *worker, const kdp_udp_options *options) {
   worker->udp = worker->next_udp;
   worker->next_udp.fd[KDP_UDP_IPV4] = worker->next_udp.fd[KDP_UDP_IPV6] = -1;
   worker->udp_options = *options;
+  worker->udp_options.renew = false;
   worker->segment_refusals[KDP_UDP_IPV4] = worker->segment_refusals[KDP_UDP_IPV6] = 0;
   kdp_route_forget_refused(&worker->routes);
   worker->backend->attach(worker);
@@ -96,7 +97,8 @@ static void take_next(kdp_worker *worker, const kdp_udp_options *options) {
 }
 
 kdp_status kdp_worker_bind(kdp_worker *worker, const kdp_udp_options *options) {
-  bool same_port = kdp_udp_is_open(&worker->udp) && options->port != 0 && options->port == worker->udp.port;
+  bool same_port =
+      !options->given && kdp_udp_is_open(&worker->udp) && options->port != 0 && options->port == worker->udp.port;
   if (same_port) kdp_worker_unbind(worker); /* the port must be free before it can be had again */
   if (open_next(worker, options) == KDP_OK) {
     take_next(worker, options);
@@ -122,12 +124,14 @@ bool kdp_worker_bind_anew(kdp_worker *worker, int error) {
     return false;
   }
   kdp_udp_options options = worker->udp_options;
+  options.renew = true;
   kdp_status status = kdp_worker_bind(worker, &options);
   kdp_worker_event(worker, KDP_EVENT_LINK_ERROR, status, (uint64_t)error, NULL);
   return status == KDP_OK;
 }
 
 kdp_status kdp_worker_set_fwmark(kdp_worker *worker, uint32_t fwmark) {
+  if (worker->udp_options.given) return fwmark == worker->udp_options.fwmark ? KDP_OK : KDP_UNSUPPORTED;
   kdp_status status = kdp_udp_set_mark(&worker->udp, fwmark);
   if (status != KDP_OK) {
     int error = errno;

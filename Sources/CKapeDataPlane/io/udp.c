@@ -17,42 +17,6 @@ static void set_buffer(int fd, int forced, int plain) {
   if (!enable(fd, SOL_SOCKET, forced, KDP_UDP_BUFFER)) (void)enable(fd, SOL_SOCKET, plain, KDP_UDP_BUFFER);
 }
 
-static int make(const kdp_udp_options *options, int index, uint16_t port, bool joins, kdp_udp *udp) {
-  bool ipv6 = index == KDP_UDP_IPV6;
-  int fd = socket(ipv6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  if (fd < 0) return -1;
-  kdp_address any = {.family = ipv6 ? KDP_FAMILY_IPV6 : KDP_FAMILY_IPV4, .port = port};
-  kdp_socket_address address;
-  socklen_t size = kdp_socket_address_write(&any, &address);
-  bool ok = true;
-  if (ipv6) {
-    ok = enable(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1) && enable(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1) &&
-         enable(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, 1) &&
-         enable(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DONT);
-  } else {
-    ok = enable(fd, IPPROTO_IP, IP_PKTINFO, 1) && enable(fd, IPPROTO_IP, IP_RECVTOS, 1) &&
-         enable(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DONT);
-  }
-  if (ok && options->fwmark) ok = enable(fd, SOL_SOCKET, SO_MARK, (int)options->fwmark);
-  if (ok && joins) ok = enable(fd, SOL_SOCKET, SO_REUSEPORT, 1);
-  if (ok) ok = bind(fd, &address.any, size) == 0;
-  /* Only now, so that a port that another process shares is refused, too. */
-  if (ok && options->shared && !joins) ok = enable(fd, SOL_SOCKET, SO_REUSEPORT, 1);
-  if (!ok) {
-    int error = errno;
-    close(fd);
-    errno = error;
-    return -1;
-  }
-  set_buffer(fd, SO_RCVBUFFORCE, SO_RCVBUF);
-  set_buffer(fd, SO_SNDBUFFORCE, SO_SNDBUF);
-  udp->gro[index] = !options->no_gro && enable(fd, IPPROTO_UDP, UDP_GRO, 1);
-  int value;
-  socklen_t length = sizeof value;
-  udp->segment[index] = !options->no_segment && getsockopt(fd, IPPROTO_UDP, UDP_SEGMENT, &value, &length) == 0;
-  return fd;
-}
-
 static uint16_t port_of(int fd) {
   kdp_socket_address address;
   socklen_t size = sizeof address;
@@ -60,6 +24,80 @@ static uint16_t port_of(int fd) {
   if (getsockname(fd, &address.any, &size) != 0) return 0;
   kdp_socket_address_read(&address, &local);
   return local.port;
+}
+
+static bool set_options(int fd, bool ipv6) {
+  if (ipv6)
+    return enable(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1) && enable(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, 1) &&
+           enable(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DONT);
+  return enable(fd, IPPROTO_IP, IP_PKTINFO, 1) && enable(fd, IPPROTO_IP, IP_RECVTOS, 1) &&
+         enable(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DONT);
+}
+
+static void set_offloads(const kdp_udp_options *options, int index, int fd, kdp_udp *udp) {
+  set_buffer(fd, SO_RCVBUFFORCE, SO_RCVBUF);
+  set_buffer(fd, SO_SNDBUFFORCE, SO_SNDBUF);
+  udp->gro[index] = !options->no_gro && enable(fd, IPPROTO_UDP, UDP_GRO, 1);
+  int value;
+  socklen_t length = sizeof value;
+  udp->segment[index] = !options->no_segment && getsockopt(fd, IPPROTO_UDP, UDP_SEGMENT, &value, &length) == 0;
+}
+
+static int failed(int fd) {
+  int error = errno;
+  close(fd);
+  errno = error;
+  return -1;
+}
+
+/* A port that the kernel chose is given back by dissolving the association, also when there is none; one that was asked
+   for by number never is. */
+static bool forget_port(int fd) {
+  struct sockaddr nobody = {.sa_family = AF_UNSPEC};
+  return connect(fd, &nobody, sizeof nobody) == 0;
+}
+
+static int take(const kdp_udp_options *options, int index, kdp_udp *udp) {
+  bool ipv6 = index == KDP_UDP_IPV6;
+  if (options->given[index] < 0) {
+    errno = EAFNOSUPPORT;
+    return -1;
+  }
+  int fd = fcntl(options->given[index], F_DUPFD_CLOEXEC, 0);
+  if (fd < 0) return -1;
+  int flags = fcntl(fd, F_GETFL);
+  bool ok = flags >= 0 && fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0 && set_options(fd, ipv6);
+  if (ok && options->renew && port_of(fd) != 0) ok = forget_port(fd);
+  if (ok && port_of(fd) == 0) {
+    kdp_address any = {.family = ipv6 ? KDP_FAMILY_IPV6 : KDP_FAMILY_IPV4};
+    kdp_socket_address address;
+    socklen_t size = kdp_socket_address_write(&any, &address);
+    /* Refused once it has had a port, and by then it is set. */
+    if (ipv6) (void)enable(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+    ok = bind(fd, &address.any, size) == 0;
+  }
+  if (!ok) return failed(fd);
+  set_offloads(options, index, fd, udp);
+  return fd;
+}
+
+static int make(const kdp_udp_options *options, int index, uint16_t port, bool joins, kdp_udp *udp) {
+  if (options->given) return take(options, index, udp);
+  bool ipv6 = index == KDP_UDP_IPV6;
+  int fd = socket(ipv6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd < 0) return -1;
+  kdp_address any = {.family = ipv6 ? KDP_FAMILY_IPV6 : KDP_FAMILY_IPV4, .port = port};
+  kdp_socket_address address;
+  socklen_t size = kdp_socket_address_write(&any, &address);
+  bool ok = (!ipv6 || enable(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1)) && set_options(fd, ipv6);
+  if (ok && options->fwmark) ok = enable(fd, SOL_SOCKET, SO_MARK, (int)options->fwmark);
+  if (ok && joins) ok = enable(fd, SOL_SOCKET, SO_REUSEPORT, 1);
+  if (ok) ok = bind(fd, &address.any, size) == 0;
+  /* Only now, so that a port that another process shares is refused, too. */
+  if (ok && options->shared && !joins) ok = enable(fd, SOL_SOCKET, SO_REUSEPORT, 1);
+  if (!ok) return failed(fd);
+  set_offloads(options, index, fd, udp);
+  return fd;
 }
 
 /* The errors by which a system says that it does not have this family (built without, or disabled by sysctl). */
@@ -99,7 +137,7 @@ kdp_status kdp_udp_open(const kdp_udp_options *options, kdp_udp *udp) {
         }
       }
     }
-    udp->port = port;
+    udp->port = options->given && udp->fd[KDP_UDP_IPV4] >= 0 ? port_of(udp->fd[KDP_UDP_IPV4]) : port;
     if (udp->fd[KDP_UDP_IPV4] >= 0 || udp->fd[KDP_UDP_IPV6] >= 0) return KDP_OK;
     errno = error;
     break;
@@ -147,4 +185,10 @@ kdp_status kdp_udp_set_mark(const kdp_udp *udp, uint32_t fwmark) {
   for (int i = 0; i < KDP_UDP_SOCKETS; i++)
     if (udp->fd[i] >= 0 && !enable(udp->fd[i], SOL_SOCKET, SO_MARK, (int)fwmark)) return KDP_SYSTEM;
   return KDP_OK;
+}
+
+uint32_t kdp_udp_mark_of(int fd) {
+  uint32_t mark = 0;
+  socklen_t size = sizeof mark;
+  return fd >= 0 && getsockopt(fd, SOL_SOCKET, SO_MARK, &mark, &size) == 0 ? mark : 0;
 }

@@ -25,7 +25,9 @@ typedef struct kdp_udp_options {
   uint16_t port; /* 0: any, the same for both */
   uint32_t fwmark;
   bool no_ipv4, no_ipv6, no_gro, no_segment;
-  bool shared; /* others are to join; the port is refused all the same when somebody has it already */
+  const int *given; /* use these in place of own ones; NULL: own ones */
+  bool renew;       /* given ones: another port than they have */
+  bool shared;      /* others are to join; the port is refused all the same when somebody has it already */
 } kdp_udp_options;
 
 /* SYSTEM with errno. A family that the system does not have is left out as long as there is the other. */
@@ -38,6 +40,7 @@ static inline bool kdp_udp_is_open(const kdp_udp *udp) {
   return udp->fd[KDP_UDP_IPV4] >= 0 || udp->fd[KDP_UDP_IPV6] >= 0;
 }
 void kdp_udp_close(kdp_udp *udp);
+uint32_t kdp_udp_mark_of(int fd); /* 0: none, or not to be known */
 kdp_status kdp_udp_set_mark(const kdp_udp *udp, uint32_t fwmark) KDP_MUST_USE;
 
 #endif

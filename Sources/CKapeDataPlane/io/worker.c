@@ -170,7 +170,14 @@ static kdp_status make(kdp_worker *worker, const kdp_worker_config *config) {
                              .no_ipv6 = config->no_ipv6,
                              .no_gro = (config->fallbacks & KDP_FALLBACK_NO_UDP_GRO) != 0,
                              .no_segment = (config->fallbacks & KDP_FALLBACK_NO_UDP_SEGMENT) != 0,
+                             .given = config->sockets ? worker->given_sockets : NULL,
                              .shared = config->queues > 1};
+  if (config->sockets) {
+    for (int i = 0; i < KDP_UDP_SOCKETS; i++) {
+      worker->given_sockets[i] = config->sockets[i];
+      if (options.fwmark == 0) options.fwmark = kdp_udp_mark_of(config->sockets[i]);
+    }
+  }
   status = kdp_worker_bind(worker, &options);
   if (status == KDP_OK) limit_gso(worker);
   return status;
@@ -179,6 +186,7 @@ static kdp_status make(kdp_worker *worker, const kdp_worker_config *config) {
 kdp_status kdp_worker_create(const kdp_worker_config *config, const kdp_host *host, kdp_worker **result) {
   if (thread_count(config) > (config->queues > 1 ? config->queues : 2)) return KDP_INVALID_ARGUMENT;
   if (config->queues > 1 && config->queues != thread_count(config)) return KDP_INVALID_ARGUMENT;
+  if (config->sockets && (config->queues > 1 || config->listen_port != 0)) return KDP_INVALID_ARGUMENT;
   kdp_worker *worker = take_worker(host, NULL);
   if (!worker) return KDP_NO_MEMORY;
   kdp_status status = make(worker, config);
@@ -362,6 +370,7 @@ void kdp_worker_statistics(const kdp_worker *worker, kdp_io_statistics *statisti
 
 kdp_status kdp_worker_set_port(kdp_worker *worker, uint16_t listen_port) {
   kdp_udp_options options = worker->udp_options;
+  if (options.given && listen_port != 0) return KDP_UNSUPPORTED;
   options.port = listen_port;
   bool has_it = listen_port != 0 && listen_port == worker->udp.port;
   if (worker->up && !has_it) return kdp_worker_bind(worker, &options);

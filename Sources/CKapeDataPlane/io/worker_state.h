@@ -108,6 +108,7 @@ struct kdp_worker {
 
   kdp_udp udp, next_udp; /* next_udp: made by the first thread, to take the place of udp */
   kdp_udp_options udp_options;
+  int given_sockets[KDP_UDP_SOCKETS];
   uint64_t rebind_after; /* boot clock: not before */
   bool up;
   bool gone; /* the TUN */

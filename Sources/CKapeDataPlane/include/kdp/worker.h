@@ -75,6 +75,11 @@ typedef struct kdp_worker_config {
   uint16_t listen_port; /* 0: any; both families on the same port, as the kernel's WireGuard has it */
   uint32_t fwmark;      /* 0: none */
   bool no_ipv4, no_ipv6;
+  /* UDP sockets of IPv4 and IPv6 to be used in place of own ones, -1 for a family without; NULL: own ones. For programs
+     that may not make them as they have to be (SO_MARK). They stay the caller's, open until the worker is destroyed.
+     With them `fwmark` is what they have, the ports are the kernel's choice, one a family, kept over down and up and
+     from one worker to the next, and there is one queue. */
+  const int *sockets;
 } kdp_worker_config;
 
 /* Makes the sockets; nothing runs yet. Fails with SYSTEM (errno; EADDRINUSE for a port that is taken), INVALID_ARGUMENT
@@ -105,7 +110,7 @@ struct kdp_command {
 void kdp_worker_submit(kdp_worker *worker, kdp_command *command) KDP_NONNULL;
 
 /* For commands (the worker's thread only): */
-/* Binds anew. SYSTEM with errno on failure, and the old sockets stay. */
+/* Binds anew. SYSTEM with errno on failure, and the old sockets stay. UNSUPPORTED when the sockets are the caller's. */
 kdp_status kdp_worker_set_port(kdp_worker *worker, uint16_t listen_port) KDP_MUST_USE KDP_NONNULL;
 kdp_status kdp_worker_set_fwmark(kdp_worker *worker, uint32_t fwmark) KDP_MUST_USE KDP_NONNULL;
 /* Interface down: sockets closed, TUN not read; up: bound again. The engine keeps its peers. */
