@@ -8,6 +8,7 @@
 @_exported import class KapePlatform.KapeSystemTunnel
 @_exported import enum KapePlatform.KapeVPNConnectionStatus
 @_exported import struct KapePlatform.KapeWireGuardConfig
+@_exported import class KapePlatform.KapeWireGuardController
 @_exported import struct KapePlatform.NoopVpnConnectionAnalytics
 @_exported import enum KapePlatform.PacketIOMode
 @_exported import enum KapePlatform.PacketTunnelAttemptResult

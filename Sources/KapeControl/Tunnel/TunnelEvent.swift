@@ -33,6 +33,15 @@ package struct TunnelEvent: Equatable, Sendable {
   /// Events that were lost before this one.
   package var lost: UInt32
 
+  package init(_ kind: Kind, value: UInt64 = 0) {
+    self.kind = kind
+    status = "OK"
+    peer = 0
+    other = 0
+    self.value = value
+    lost = 0
+  }
+
   init?(_ event: kdp_event) {
     guard let kind = Self.kinds.first(where: { UInt32(event.kind) == $0.0.rawValue })?.1 else { return nil }
     self.kind = kind

@@ -10,28 +10,54 @@ struct Lane {
   let now: kdp_now
 }
 
-/// Owns an engine and the C worker that runs it between a TUN and the UDP sockets, on threads of its own.
+/// An engine, for as long as anybody has it. Called by one worker at a time.
+final class TunnelEngine: @unchecked Sendable {
+  let pointer: UnsafeMutablePointer<kdp_engine>
+
+  init(owning pointer: UnsafeMutablePointer<kdp_engine>) { self.pointer = pointer }
+
+  deinit { kdp_engine_destroy(pointer) }
+}
+
+/// UDP sockets that somebody else has made, for a tunnel to use instead of its own.
+package final class GivenSockets: Sendable {
+  /// That of IPv4 and that of IPv6; -1: none.
+  let descriptors: [Int32]
+
+  /// Takes the descriptors over.
+  package init(ipv4: Int32?, ipv6: Int32?) {
+    descriptors = [ipv4 ?? -1, ipv6 ?? -1]
+  }
+
+  deinit {
+    for descriptor in descriptors where descriptor >= 0 { close(descriptor) }
+  }
+}
+
+/// Owns the C worker that runs an engine between a TUN and the UDP sockets, on threads of its own.
 ///
 /// Safe to share: the pointers do not change after `init`; the engine's lane 0 is called on its thread only, from
 /// commands; the C functions used elsewhere are those that its header allows on any thread. Whoever has a command under
 /// way holds a reference, so that nothing is freed under it.
 final class TunnelWorker: @unchecked Sendable {
-  private let engine: UnsafeMutablePointer<kdp_engine>
+  private let engine: TunnelEngine
   private let worker: OpaquePointer
   private let tun: TunInterface
   private let keyLog: KeyLog?
+  private let sockets: GivenSockets?
   private let started = Mutex(false)
 
-  /// Takes the engine over, also when it fails.
+  /// `engine` has no other worker.
   init(
-    engine: UnsafeMutablePointer<kdp_engine>, tun: TunInterface, options: TunnelOptions, keyLog: KeyLog?
+    engine: TunnelEngine, tun: TunInterface, options: TunnelOptions, keyLog: KeyLog?, sockets: GivenSockets? = nil
   ) throws(TunnelError) {
     self.engine = engine
+    self.sockets = sockets
     self.tun = tun
     self.keyLog = keyLog
     var host = kdp_host_default()
     var config = kdp_worker_config()
-    config.engine = engine
+    config.engine = engine.pointer
     config.threads = UInt32(options.threads)
     config.tun = tun.queues.baseAddress
     config.queues = UInt32(tun.queues.count)
@@ -44,19 +70,17 @@ final class TunnelWorker: @unchecked Sendable {
     config.fallbacks = options.fallbacks.rawValue
     var worker: OpaquePointer?
     errno = 0
-    let status = kdp_worker_create(&config, &host, &worker)
-    guard status == KDP_OK, let worker else {
-      let error = TunnelError("worker", status)
-      kdp_engine_destroy(engine)
-      throw error
+    let status = (sockets?.descriptors ?? []).withUnsafeBufferPointer { given in
+      if sockets != nil { config.sockets = given.baseAddress }
+      return kdp_worker_create(&config, &host, &worker)
     }
+    guard status == KDP_OK, let worker else { throw TunnelError("worker", status) }
     self.worker = worker
   }
 
   deinit {
     end { _ in }
     kdp_worker_destroy(worker)
-    kdp_engine_destroy(engine)
   }
 
   /// Once, by whoever made it, before it is shared.
@@ -75,7 +99,7 @@ final class TunnelWorker: @unchecked Sendable {
       kdp_worker_stop(worker)
       if started { kdp_worker_join(worker) }
       started = false
-      return body(engine)
+      return body(engine.pointer)
     }
   }
 
@@ -114,7 +138,7 @@ final class TunnelWorker: @unchecked Sendable {
 
   func statistics() -> kdp_statistics {
     var statistics = kdp_statistics()
-    kdp_engine_statistics(engine, &statistics)
+    kdp_engine_statistics(engine.pointer, &statistics)
     return statistics
   }
 }

@@ -1,6 +1,6 @@
 internal import CKapeDataPlane
 import Glibc
-internal import KapeCrypto
+package import KapeCrypto
 package import KapeProtocols
 
 /// A WireGuard interface: engine, packet path and TUN, with everything that can be asked of it while it runs. Everything
@@ -14,6 +14,10 @@ package actor WireGuardDevice {
   /// That packets pass on.
   nonisolated let threads: Int
   nonisolated let worker: TunnelWorker
+  private nonisolated let engine: TunnelEngine
+  private nonisolated let options: TunnelOptions
+  private nonisolated let sockets: GivenSockets?
+  private nonisolated let keyLog: KeyLog?
   private let configuring = AsyncLock()
   private let peerLimit: UInt32
   /// What the interface is to be; the sockets may not be had.
@@ -23,9 +27,13 @@ package actor WireGuardDevice {
   /// Makes the engine and the sockets. Nothing runs before `start`. Stamps of initiations are above `newestStamp` (wall
   /// time, ns).
   package init(
-    tun: TunInterface, options: TunnelOptions, insideMTU: Int, keyLog: KeyLog? = nil, newestStamp: UInt64 = 0
+    tun: TunInterface, options: TunnelOptions, insideMTU: Int, keyLog: KeyLog? = nil, newestStamp: UInt64 = 0,
+    sockets: GivenSockets? = nil
   ) throws(TunnelError) {
     self.tun = tun
+    self.options = options
+    self.sockets = sockets
+    self.keyLog = keyLog
     threads = options.threads
     peerLimit = options.peerLimit
     var host = kdp_host_default()
@@ -53,7 +61,23 @@ package actor WireGuardDevice {
       return kdp_wireguard_create(&config, &limits, &host, kdp_now_read(), &engine)
     }
     guard status == KDP_OK, let engine else { throw TunnelError("engine", status) }
-    worker = try TunnelWorker(engine: engine, tun: tun, options: options, keyLog: keyLog)
+    self.engine = TunnelEngine(owning: engine)
+    worker = try TunnelWorker(
+      engine: self.engine, tun: tun, options: options, keyLog: keyLog, sockets: sockets)
+  }
+
+  /// Goes on with the peers and sessions of another on another TUN; with sockets that were given, from the same ports,
+  /// too. The other is at its end. Nothing runs before `start`.
+  package init(continuing other: WireGuardDevice, tun: TunInterface) throws(TunnelError) {
+    other.worker.end { _ in }
+    self.tun = tun
+    options = other.options
+    sockets = other.sockets
+    keyLog = other.keyLog
+    engine = other.engine
+    threads = other.threads
+    peerLimit = other.peerLimit
+    worker = try TunnelWorker(engine: engine, tun: tun, options: options, keyLog: keyLog, sockets: sockets)
   }
 
   /// Starts the worker, with the interface down.
@@ -64,6 +88,17 @@ package actor WireGuardDevice {
 
   /// Ends the worker's thread soon; commands from now on fail with CLOSED.
   package nonisolated func stop() { worker.stop() }
+
+  /// The same, and waits for that on a thread of its own.
+  package nonisolated func stopAndWait() async {
+    await withCheckedContinuation { continuation in
+      let end: @Sendable () -> Void = { [worker] in
+        worker.end { _ in }
+        continuation.resume()
+      }
+      do { try startThread(stackSize: 64 * 1024, end) } catch { end() }
+    }
+  }
 
   /// The same, but waits for the thread (a round at most) and gives the newest stamp that was ever sent.
   nonisolated func stopAndTellNewestStamp() -> UInt64 { worker.end { kdp_wireguard_newest_stamp($0) } }
@@ -209,7 +244,7 @@ package actor WireGuardDevice {
     }
   }
 
-  nonisolated func peer(_ key: PublicKey) async -> WireGuardPeerStatus? {
+  package nonisolated func peer(_ key: PublicKey) async -> WireGuardPeerStatus? {
     await peer { engine, info in
       key.withUnsafeBytes { bytes in
         guard let start = bytes.baseAddress?.assumingMemoryBound(to: UInt8.self) else { return false }

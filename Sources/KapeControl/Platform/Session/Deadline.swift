@@ -1,8 +1,8 @@
 import Synchronization
 
-extension SessionEnvironment {
-  /// The result of `work`, or nil when it has none after `limit`. It is cancelled then, but may take as long as it likes:
-  /// nobody waits. What it gives or throws too late goes to `late`.
+extension TaskEnvironment {
+  /// The result of `work`, or nil when it has none after `limit`. Then, and when the caller is cancelled, it is cancelled,
+  /// but may take as long as it likes: nobody waits. What it gives or throws too late goes to `late`.
   package func bounded<Success: Sendable>(
     _ limit: Duration, late: @escaping @Sendable (Result<Success, any Error>) async -> Void = { _ in },
     _ work: @escaping @Sendable () async throws -> Success
@@ -20,7 +20,7 @@ extension SessionEnvironment {
     return try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { race.wait($0) }
     } onCancel: {
-      task.cancel()
+      if race.finish(.failure(CancellationError())) { task.cancel() }
     }
   }
 }

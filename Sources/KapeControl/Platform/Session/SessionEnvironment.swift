@@ -1,8 +1,6 @@
 /// What a session runs in. Tests put their own time, order and network in its place.
 package struct SessionEnvironment: Sendable {
-  package var clock: any SessionClock
-  /// Where the session's tasks run; nil: where all do.
-  package var executor: (any TaskExecutor)?
+  package var tasks: TaskEnvironment
   package var policy: SessionPolicy
   package var network: any NetworkPathMonitor
   package var analyticsQueue: any SerialQueue
@@ -16,8 +14,8 @@ package struct SessionEnvironment: Sendable {
     analyticsQueue: any SerialQueue = DispatchSerialQueue(label: "kape.analytics"), observer: any SessionObserver,
     selection: @escaping @Sendable () -> SessionSelection = { SessionSelection() }
   ) {
-    self.clock = clock
-    self.executor = executor
+    tasks = TaskEnvironment(clock: clock, executor: executor)
+    tasks.platformDeadline = policy.platformDeadline
     self.policy = policy
     self.network = network
     self.analyticsQueue = analyticsQueue
@@ -25,11 +23,17 @@ package struct SessionEnvironment: Sendable {
     self.selection = selection
   }
 
+  package var clock: any SessionClock { tasks.clock }
+
   @discardableResult
-  package func spawn<Success: Sendable>(
-    _ body: @escaping @Sendable () async -> Success
-  ) -> Task<Success, Never> {
-    Task(executorPreference: executor, operation: body)
+  package func spawn<Success: Sendable>(_ body: @escaping @Sendable () async -> Success) -> Task<Success, Never> {
+    tasks.spawn(body)
+  }
+
+  package func bounded<Success: Sendable>(
+    _ limit: Duration, _ work: @escaping @Sendable () async throws -> Success
+  ) async throws -> Success? {
+    try await tasks.bounded(limit, work)
   }
 }
 

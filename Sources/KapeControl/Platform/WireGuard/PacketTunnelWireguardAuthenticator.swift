@@ -25,6 +25,8 @@ extension PacketTunnelWireguardAuthenticator {
     }
     var authorized = config
     authorized.endpointConfiguration = endpoint
+    let wanted = config.endpointConfiguration.dnsServers
+    if !wanted.isEmpty { authorized.endpointConfiguration.dnsServers = wanted }
     // The server may have told how it wants to be spoken to.
     let told = endpoint.obfuscation
     if told != config.endpointConfiguration.obfuscation { authorized.obfuscation = told }

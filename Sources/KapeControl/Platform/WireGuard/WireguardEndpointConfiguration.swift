@@ -20,8 +20,10 @@ public struct WireguardEndpointConfiguration: Hashable, Sendable {
   public var internalIp: String?
   /// In base64; nil: none. Secret.
   public var presharedKey: String?
-  /// Resolvers. Empty: derived from `internalIp`.
+  /// Resolvers. Empty: derived from `internalIp`. A list that is here before the authenticator is asked stays.
   public var dnsServers: [IpAddress] = []
+  /// The server's private address, which gets a route of its own.
+  public var gateway: IpAddress?
 
   public init(
     ip: IpAddress, port: UInt16, authIp: IpAddress, authPort: UInt16, certDn: String,
