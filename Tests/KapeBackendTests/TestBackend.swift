@@ -212,6 +212,11 @@ private actor Template {
   }
 }
 
+extension Backend {
+  /// Changes the database behind the backend's back.
+  func execute(_ sql: StaticString) throws { try database.run(sql) }
+}
+
 extension HTTPResponse {
   var text: String { String(decoding: body, as: UTF8.self) }
   var json: JSON { (try? JSON(parsing: body)) ?? .null }

@@ -19,13 +19,16 @@ extension Backend {
       // As long as an identity token of it may be around.
       try database.run("DELETE FROM families WHERE expires < ?", .integer(now - settings.lifetimes.identityToken))
       try database.run("DELETE FROM events WHERE received < ?", .integer(now - settings.tracking.kept))
-      try database.run(
-        """
-        DELETE FROM events WHERE rowid IN (
-          SELECT rowid FROM events ORDER BY received LIMIT max(0, (SELECT count(*) FROM events) - ?))
-        """, .integer(settings.tracking.most))
+      if hasNewEvents {
+        try database.run(
+          """
+          DELETE FROM events WHERE rowid IN (
+            SELECT rowid FROM events ORDER BY received LIMIT max(0, (SELECT count(*) FROM events) - ?))
+          """, .integer(settings.tracking.most))
+      }
       try database.run(
         "DELETE FROM holder_keys WHERE period < ?", .integer(now / settings.lifetimes.holder - 1))
     }
+    hasNewEvents = false
   }
 }

@@ -25,6 +25,8 @@ package actor Backend {
   var lastAddresses: [String: UInt32] = [:]
   /// When peers were last heard of, in seconds since 1970, as of the last sweep.
   var handshakes: [String: [PublicKey: Int64]] = [:]
+  /// Since the last sweep; at first there may be.
+  var hasNewEvents = true
   /// Passwords that wait to be compared, or are.
   var hashing = 0
 

@@ -36,6 +36,8 @@ struct RateLimiter {
 
   init() {}
 
+  var bucketCount: Int { buckets.count }
+
   /// nil: go on. Otherwise seconds after which one more is allowed, at least 1. Time in milliseconds.
   mutating func refusal(_ operation: String, _ who: String, _ limit: Limit, at now: Int64) -> Int64? {
     let key = Key(operation: operation, who: who)

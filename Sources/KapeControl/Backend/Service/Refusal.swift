@@ -73,7 +73,6 @@ struct OAuthRefusal: Error, Sendable {
     case invalidRequest = "invalid_request"
     case invalidClient = "invalid_client"
     case invalidGrant = "invalid_grant"
-    case unauthorizedClient = "unauthorized_client"
     case unsupportedGrantType = "unsupported_grant_type"
     case invalidScope = "invalid_scope"
     case slowDown = "slow_down"

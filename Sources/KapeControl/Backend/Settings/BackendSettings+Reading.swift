@@ -19,7 +19,7 @@ extension BackendSettings {
     listen = root.socketAddress("listen", or: SocketAddress(IPAddress(ipv4: 127, 0, 0, 1), port: 8480))
     tls = root.has("tls") ? Self.tls(root.object("tls")) : nil
     issuer = root.optionalString("issuer")
-    if let issuer, !Self.isIssuer(issuer) {
+    if let issuer, !issuer.isEmpty, !Self.isIssuer(issuer) {
       root.problem("issuer", "an http or https URL without query and fragment, and without '/' at its end, is wanted")
     }
     paths = Self.paths(root.object("paths"))

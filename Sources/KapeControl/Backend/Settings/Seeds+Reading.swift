@@ -141,7 +141,10 @@ extension DedicatedIP {
     location = object.string("location")
     endsIn = object.seconds("ends_in", centuries)
     isUnderMaintenance = object.bool("under_maintenance", or: false)
-    endpoints = object.objects("endpoints", Endpoint.Lightway.init)
-    if endpoints.isEmpty { object.problem("endpoints", "at least one is wanted") }
+    let all = object.objects("endpoints", Endpoint.init)
+    endpoints = all.compactMap { if case .lightway(let endpoint) = $0 { endpoint } else { nil } }
+    if endpoints.isEmpty || endpoints.count != all.count {
+      object.problem("endpoints", "at least one, of kind lightway and no other, is wanted")
+    }
   }
 }

@@ -164,7 +164,7 @@ extension Backend {
   }
 
   private func setCookie(_ value: String) -> String {
-    "\(cookieName)=\(value); Path=\(formPath); HttpOnly; SameSite=Strict"
+    "\(cookieName)=\(value); Path=\(formPath); HttpOnly; SameSite=Lax"
       + (issuer.hasPrefix("https:") ? "; Secure" : "")
   }
 }

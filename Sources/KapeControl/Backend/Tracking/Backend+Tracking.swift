@@ -27,6 +27,7 @@ extension Backend {
         return count + Int64(database.changes)
       }
     }
+    hasNewEvents = true
     return .json(["accepted": .integer(accepted)], status: 202)
   }
 
