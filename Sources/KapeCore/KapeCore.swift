@@ -2,6 +2,7 @@
 
 @_exported import Foundation
 
+@_exported import struct KapePlatform.EventCategory
 @_exported import enum KapePlatform.KapeBillingPeriod
 @_exported import enum KapePlatform.KapeHTTPAnchors
 @_exported import struct KapePlatform.KapeHTTPClient
@@ -15,3 +16,5 @@
 @_exported import enum KapePlatform.KapeSDKSettingsError
 @_exported import struct KapePlatform.KapeSubscription
 @_exported import enum KapePlatform.KapeSubscriptionError
+@_exported import struct KapePlatform.MixpanelConfiguration
+@_exported import protocol KapePlatform.TrackingProtocol

@@ -15,8 +15,9 @@ import KapePlatform
   private static func run(_ words: [String]) async throws {
     switch (words.first, Array(words.dropFirst())) {
     case ("defaults", let words): try Defaults.run(words)
+    case ("log", let words): Log.run(words)
     default:
-      print("usage: SDKProbe defaults ...")
+      print("usage: SDKProbe defaults|log ...")
       exit(2)
     }
   }

@@ -1,5 +1,7 @@
+import Foundation
 import KapePlatform
 import KapeProtocols
+import KapeTestSupport
 import Synchronization
 import Testing
 
@@ -41,5 +43,31 @@ import Testing
     logger.warning("one of \(2)")
     logger.error("203.0.113.1")
     #expect(lines.withLock { $0 } == ["warning: one of 2", "error: <redacted>"])
+  }
+
+  @Test("§16: a line an event on standard error, with its priority where that is the journal")
+  func lines() throws {
+    let folder = try ScratchFolder()
+    let script = """
+      exec 2>"$0"
+      KAPE_LOG=trace "$1" log 'one "two" 203.0.113.9'
+      JOURNAL_STREAM=$(stat -c %d:%i "$0") KAPE_LOG=trace "$1" log three
+      JOURNAL_STREAM=1:1 "$1" log four
+      KAPE_LOG=none "$1" log five
+      """
+    let file = folder.path + "/log"
+    _ = try Execution.run(["sh", "-c", script, file, probe])
+    let written = try String(contentsOfFile: file, encoding: .utf8).split(separator: "\n").map {
+      String($0).replacing(#/time=\S+ /#, with: "")
+    }
+    let levels = ["trace", "debug", "info", "warning", "error"]
+    func line(_ level: String, _ text: String) -> String {
+      "level=\(level) subsystem=probe category=log message=\(text)"
+    }
+    #expect(Array(written.prefix(5)) == levels.map { line($0, "one \"two\" <redacted>") })
+    let priorities = zip(["<7>", "<7>", "<6>", "<4>", "<3>"], levels)
+    #expect(Array(written.dropFirst(5).prefix(5)) == priorities.map { $0 + line($1, "three") })
+    // Without a wish from warnings on.
+    #expect(Array(written.dropFirst(10)) == [line("warning", "four"), line("error", "four")])
   }
 }

@@ -83,6 +83,7 @@ final class TestServer: @unchecked Sendable {
 
     class Handler(http.server.BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        collected = []
 
         def do_GET(self):
             if self.path == "/redirect":
@@ -112,7 +113,20 @@ final class TestServer: @unchecked Sendable {
                 self.close_connection = True
                 return
             size = int(self.headers["Content-Length"])
-            self.answer(200, self.rfile.read(size).decode())
+            body = self.rfile.read(size).decode()
+            if self.path.startswith("/collect/"):
+                # /collect/503,429:7,202: these statuses one after the other, the last for all that follow.
+                statuses = self.path.split("/")[2].split(",")
+                status, _, wait = statuses[min(len(Handler.collected), len(statuses) - 1)].partition(":")
+                Handler.collected.append(body)
+                print("COLLECTED", status, body)
+                self.send_response(int(status))
+                if wait:
+                    self.send_header("Retry-After", wait)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+                return
+            self.answer(200, body)
 
         def answer(self, status, body):
             answer = json.dumps({"method": self.command, "path": self.path, "body": body, "client": self.client_address[0],

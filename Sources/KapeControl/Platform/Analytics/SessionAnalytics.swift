@@ -189,11 +189,12 @@ package final class SessionAnalytics: AttemptReporter {
 
   // MARK: Delivery
 
-  /// Returns once the reporter has taken everything, or the time is over.
+  /// Returns once the reporter has taken everything and sent what it collects, or the time is over.
   func flush(within limit: Duration) async {
     let queue = environment.analyticsQueue
-    let isDone: Void? = try? await environment.bounded(limit) {
+    let isDone: Void? = try? await environment.bounded(limit) { [reporter] in
       await withCheckedContinuation { continuation in queue.enqueue { continuation.resume() } }
+      await (reporter as? any FlushingAnalytics)?.flush()
     }
     if isDone == nil { logger.warning("[analytics] the reporter did not take the last events within \(limit)") }
   }

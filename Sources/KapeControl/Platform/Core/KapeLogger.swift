@@ -4,14 +4,24 @@ internal import KapeProtocols
 
 /// Lines about what the SDK does, for those who look for a fault: on standard error, one an event, public addresses and
 /// tokens left out. `KAPE_LOG` says from which level on: `trace`, `debug`, `info`, `warning` (without it), `error`,
-/// `none`.
-public struct KapeLogger: Sendable {
+/// `none`. Lines to the journal begin with their priority, as sd-daemon(3) has it.
+public struct KapeLogger: PacketTunnelLogger {
   public enum Level: Int, Comparable, Sendable, CaseIterable {
     case trace, debug, info, warning, error
 
     public static func < (one: Level, other: Level) -> Bool { one.rawValue < other.rawValue }
 
     var name: String { "\(self)" }
+
+    /// That of syslog(3).
+    var priority: Int {
+      switch self {
+      case .trace, .debug: 7
+      case .info: 6
+      case .warning: 4
+      case .error: 3
+      }
+    }
   }
 
   public let subsystem: String
@@ -60,7 +70,16 @@ public struct KapeLogger: Sendable {
     let time = Timestamp.text(Timestamp.now())
     // One line whatever is in it.
     let text = message.unicodeScalars.map { $0.value < 0x20 || $0.value == 0x7F ? " " : String($0) }.joined()
-    let line = "time=\(time) level=\(level.name) subsystem=\(subsystem) category=\(category) message=\(text)\n"
+    let priority = isJournal ? "<\(level.priority)>" : ""
+    let line =
+      "\(priority)time=\(time) level=\(level.name) subsystem=\(subsystem) category=\(category) message=\(text)\n"
     _ = try? FileHandle.standardError.write(contentsOf: Data(line.utf8))
+  }
+
+  /// Whether standard error is the journal: systemd.exec(5) on JOURNAL_STREAM.
+  private static var isJournal: Bool {
+    guard let stream = variable("JOURNAL_STREAM") else { return false }
+    var information = stat()
+    return fstat(STDERR_FILENO, &information) == 0 && stream == "\(information.st_dev):\(information.st_ino)"
   }
 }
