@@ -108,6 +108,26 @@ static void what_is_larger_than_the_ring_is_refused(void **state) {
   kdp_handoff_destroy(handoff);
 }
 
+static void pop_oldest(kdp_handoff *handoff) {
+  assert_non_null(kdp_handoff_peek(handoff));
+  kdp_handoff_pop(handoff);
+}
+
+/* Wherever the last record has ended. */
+static void an_empty_ring_has_room_for_the_largest_packet(void **state) {
+  (void)state;
+  static uint8_t bytes[65535];
+  kdp_handoff *handoff = make();
+  rng random = {9};
+  for (uint32_t i = 0; i < 20000; i++) {
+    kdp_handoff_record record = {.size = rng_one_in(&random, 3) ? 65535 : rng_below(&random, 65536), .kind = 1};
+    assert_true(kdp_handoff_push(handoff, &record, bytes));
+    if (rng_one_in(&random, 2) && kdp_handoff_push(handoff, &record, bytes)) pop_oldest(handoff);
+    pop_oldest(handoff);
+  }
+  kdp_handoff_destroy(handoff);
+}
+
 static void one_of_many_pushes_wakes(void **state) {
   (void)state;
   kdp_handoff *handoff = make();
@@ -218,6 +238,7 @@ int main(void) {
       cmocka_unit_test(records_come_out_in_order_at_every_place_of_the_ring),
       cmocka_unit_test(a_full_ring_refuses_and_keeps_what_it_has),
       cmocka_unit_test(what_is_larger_than_the_ring_is_refused),
+      cmocka_unit_test(an_empty_ring_has_room_for_the_largest_packet),
       cmocka_unit_test(one_of_many_pushes_wakes),
       cmocka_unit_test(a_ring_is_wiped),
       cmocka_unit_test(a_ring_that_4_gib_have_passed_goes_on_and_is_wiped),

@@ -180,34 +180,19 @@ static void events_wake_their_reader_and_leave_nothing_behind(void **state) {
 
 /* ---- Sockets ---- */
 
-static kdp_status result;
-static int result_errno;
-static uint16_t wanted_port;
-
-static void set_port(rig *r, kdp_worker *worker) {
-  (void)r;
-  result = kdp_worker_set_port(worker, wanted_port);
-  result_errno = errno;
-}
-
 static void the_port_can_be_changed_while_it_runs(void **state) {
   rig r;
   open_started(&r, state);
   one_packet_passes(&r);
   uint16_t first = kdp_worker_port(r.worker);
   assert_true(first != 0);
-  wanted_port = 0;
-  rig_sync(&r, set_port);
-  assert_int_equal(result, KDP_OK);
+  assert_int_equal(rig_set_port(&r, 0), KDP_OK);
   uint16_t second = kdp_worker_port(r.worker);
   assert_true(second != 0 && second != first);
   one_packet_passes(&r);
-  wanted_port = first;
-  rig_sync(&r, set_port);
-  assert_int_equal(result, KDP_OK);
+  assert_int_equal(rig_set_port(&r, first), KDP_OK);
   assert_int_equal(kdp_worker_port(r.worker), first);
-  rig_sync(&r, set_port); /* again the same: nothing to do */
-  assert_int_equal(result, KDP_OK);
+  assert_int_equal(rig_set_port(&r, first), KDP_OK); /* again the same: nothing to do */
   one_packet_passes(&r);
   rig_close(&r);
 }
@@ -221,17 +206,15 @@ static void a_port_that_is_taken_leaves_the_old_one(void **state) {
   assert_int_equal(bind(other, (struct sockaddr *)&address, size), 0);
   assert_int_equal(getsockname(other, (struct sockaddr *)&address, &size), 0);
   uint16_t before = kdp_worker_port(r.worker);
-  wanted_port = ntohs(address.sin_port);
-  rig_sync(&r, set_port);
-  assert_int_equal(result, KDP_SYSTEM);
-  assert_int_equal(result_errno, EADDRINUSE);
+  assert_int_equal(rig_set_port(&r, ntohs(address.sin_port)), KDP_SYSTEM);
+  assert_int_equal(errno, EADDRINUSE);
   assert_int_equal(kdp_worker_port(r.worker), before);
   one_packet_passes(&r);
 
   kdp_worker *second;
   kdp_host host = kdp_host_default();
   kdp_worker_config config = {
-      .engine = &r.engine.engine, .tun = &r.tun, .backend = rig_backend(state), .listen_port = wanted_port};
+      .engine = &r.engine.engine, .tun = &r.tun, .backend = rig_backend(state), .listen_port = ntohs(address.sin_port)};
   assert_int_equal(kdp_worker_create(&config, &host, &second), KDP_SYSTEM);
   assert_int_equal(errno, EADDRINUSE);
   close(other);
@@ -267,30 +250,19 @@ static void one_family_can_be_left_out(void **state) {
   rig_close(&r);
 }
 
-static void ask_for_rebind(rig *r, kdp_worker *worker) {
-  (void)worker;
-  r->engine.action = (kdp_action){.kind = KDP_ACTION_REBIND};
-}
-
 static void an_engine_gets_another_port_when_it_asks(void **state) {
   rig r;
   open_started(&r, state);
   uint16_t before = kdp_worker_port(r.worker);
-  rig_sync(&r, ask_for_rebind);
+  rig_ask_for_rebind(&r);
   one_packet_passes(&r);
   assert_true(kdp_worker_port(r.worker) != before);
   uint16_t fixed = kdp_worker_port(r.worker);
-  wanted_port = fixed;
-  rig_sync(&r, set_port);
-  rig_sync(&r, ask_for_rebind);
+  assert_int_equal(rig_set_port(&r, fixed), KDP_OK);
+  rig_ask_for_rebind(&r);
   one_packet_passes(&r);
   assert_int_equal(kdp_worker_port(r.worker), fixed); /* configured: it stays */
   rig_close(&r);
-}
-
-static void set_mark(rig *r, kdp_worker *worker) {
-  (void)r;
-  result = kdp_worker_set_fwmark(worker, 0x1234);
 }
 
 static void the_mark_can_be_set(void **state) {
@@ -298,20 +270,10 @@ static void the_mark_can_be_set(void **state) {
   rig r;
   open_started(&r, state);
   assert_int_equal(kdp_worker_fwmark(r.worker), 0);
-  rig_sync(&r, set_mark);
-  assert_int_equal(result, KDP_OK);
+  assert_int_equal(rig_set_mark(&r, 0x1234), KDP_OK);
   assert_int_equal(kdp_worker_fwmark(r.worker), 0x1234);
   one_packet_passes(&r);
   rig_close(&r);
-}
-
-static void take_down(rig *r, kdp_worker *worker) {
-  (void)r;
-  result = kdp_worker_set_up(worker, false);
-}
-static void bring_up(rig *r, kdp_worker *worker) {
-  (void)r;
-  result = kdp_worker_set_up(worker, true);
 }
 
 static uint16_t port_of_given(int fd) {
@@ -335,13 +297,13 @@ static void sockets_that_are_given_are_used_and_kept(void **state) {
     assert_true(before[0] != 0 && before[1] != 0);
     assert_int_equal(kdp_worker_port(r.worker), before[0]);
     assert_int_equal(kdp_worker_fwmark(r.worker), mark);
-    rig_sync(&r, take_down);
-    rig_sync(&r, bring_up);
+    assert_int_equal(rig_set_up(&r, false), KDP_OK);
+    assert_int_equal(rig_set_up(&r, true), KDP_OK);
     one_packet_passes(&r);
     for (int i = 0; i < 2; i++)
       assert_int_equal(port_of_given(given[i]), before[i]);
 
-    rig_sync(&r, ask_for_rebind);
+    rig_ask_for_rebind(&r);
     one_packet_passes(&r);
     for (int i = 0; i < 2; i++) {
       assert_true(port_of_given(given[i]) != 0 && port_of_given(given[i]) != before[i]);
@@ -369,14 +331,9 @@ static void what_given_sockets_have_cannot_be_changed(void **state) {
   rig_start(&r);
   one_packet_passes(&r);
   uint16_t before = kdp_worker_port(r.worker);
-  wanted_port = 5555;
-  rig_sync(&r, set_port);
-  assert_int_equal(result, KDP_UNSUPPORTED);
-  rig_sync(&r, set_mark);
-  assert_int_equal(result, KDP_UNSUPPORTED);
-  wanted_port = 0;
-  rig_sync(&r, set_port);
-  assert_int_equal(result, KDP_OK);
+  assert_int_equal(rig_set_port(&r, 5555), KDP_UNSUPPORTED);
+  assert_int_equal(rig_set_mark(&r, 0x1234), KDP_UNSUPPORTED);
+  assert_int_equal(rig_set_port(&r, 0), KDP_OK);
   assert_int_equal(kdp_worker_port(r.worker), before);
   one_packet_passes(&r);
 
@@ -394,8 +351,7 @@ static void down_closes_the_sockets_and_up_gives_the_port_back(void **state) {
   open_started(&r, state);
   one_packet_passes(&r);
   uint16_t port = kdp_worker_port(r.worker);
-  rig_sync(&r, take_down);
-  assert_int_equal(result, KDP_OK);
+  assert_int_equal(rig_set_up(&r, false), KDP_OK);
   uint8_t packet[300], datagram[400];
   size_t size = rig_udp_packet(&r, false, 0, sizeof packet, packet);
   rig_write_packet(&r, packet, size);
@@ -404,8 +360,7 @@ static void down_closes_the_sockets_and_up_gives_the_port_back(void **state) {
   int other = socket(AF_INET, SOCK_DGRAM, 0);
   assert_int_equal(bind(other, (struct sockaddr *)&address, sizeof address), 0); /* it is free */
   close(other);
-  rig_sync(&r, bring_up);
-  assert_int_equal(result, KDP_OK);
+  assert_int_equal(rig_set_up(&r, true), KDP_OK);
   assert_int_equal(kdp_worker_port(r.worker), port);
   assert_true(rig_receive(&r, datagram, sizeof datagram, 2000) > 0); /* what had waited in the TUN */
   one_packet_passes(&r);

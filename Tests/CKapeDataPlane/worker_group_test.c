@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,11 +13,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "io/handoff.h"
 #include "support/kernel_faults_calls.h"
 #include "support/rig.h"
 
@@ -196,48 +199,103 @@ static void what_is_handed_over_is_done_by_lane_0(void **state) {
   }
 }
 
-static sem_t held, go_on;
-static void hold(rig *r, kdp_worker *worker) {
-  (void)r, (void)worker;
-  sem_post(&held);
-  sem_wait(&go_on);
-}
+/* Lane 0 has other things to do between `keep` and `release`, and sets another port at the end if it is told to. */
+typedef struct holding {
+  kdp_command command;
+  sem_t held, go_on;
+  bool set_port;
+  kdp_status status;
+} holding;
+
 static void run_hold(kdp_command *command, kdp_worker *worker, kdp_engine *engine, kdp_out *out, kdp_now now,
                      bool stopping) {
-  (void)command, (void)engine, (void)out, (void)now, (void)stopping;
-  hold(NULL, worker);
+  (void)engine, (void)out, (void)now, (void)stopping;
+  holding *h = command->context;
+  sem_post(&h->held);
+  while (sem_wait(&h->go_on) != 0 && errno == EINTR)
+    ;
+  if (h->set_port) h->status = kdp_worker_set_port(worker, 0);
+  sem_post(&h->held);
+}
+
+static void keep(holding *h, rig *r) {
+  *h = (holding){.command = {.run = run_hold, .context = h}};
+  sem_init(&h->held, 0, 0), sem_init(&h->go_on, 0, 0);
+  kdp_worker_submit(r->worker, &h->command);
+  while (sem_wait(&h->held) != 0 && errno == EINTR)
+    ;
+}
+
+static void release(holding *h) {
+  sem_post(&h->go_on);
+  while (sem_wait(&h->held) != 0 && errno == EINTR)
+    ;
+  sem_destroy(&h->held), sem_destroy(&h->go_on);
+}
+
+static void await_reads(const rig *r, uint64_t count) {
+  kdp_io_statistics statistics = {0};
+  for (int i = 0; i < 5000 && statistics.tun_reads < count; i++) {
+    usleep(1000);
+    kdp_worker_statistics(r->worker, &statistics);
+  }
+  assert_true(statistics.tun_reads >= count);
+}
+
+/* As many packets as are staged for a peer, of the usual size: with one thread none would be lost. */
+static void a_burst_finds_room_however_busy_lane_0_is(void **state) {
+  enum { BURST = 128, SIZE = 1420 };
+  rig r;
+  holding h;
+  open_shape(&r, state, &DIRECTIONS, false);
+  r.engine.hand_every = 1;
+  rig_start(&r);
+  for (uint32_t round = 0; round < 3; round++) {
+    keep(&h, &r);
+    for (uint32_t i = 0; i < BURST; i++) {
+      uint8_t packet[SIZE];
+      (void)rig_udp_packet(&r, false, 0, SIZE, packet);
+      memcpy(packet + NUMBER_AT, &i, sizeof i);
+      rig_write_packet(&r, packet, SIZE);
+    }
+    await_reads(&r, (round + 1) * BURST);
+    release(&h);
+    for (uint32_t i = 0; i < BURST; i++) {
+      uint8_t datagram[RIG_FRAME];
+      assert_true(rig_receive(&r, datagram, sizeof datagram, 2000) > 0);
+      assert_int_equal(number_of(datagram + PASSTHROUGH_HEAD), i);
+    }
+  }
+  kdp_io_statistics statistics;
+  kdp_worker_statistics(r.worker, &statistics);
+  assert_int_equal(statistics.status[KDP_HANDOVER_FULL], 0);
+  rig_close(&r);
 }
 
 static void what_finds_no_room_is_dropped_and_counted(void **state) {
+  enum { MANY = 2000 };
   rig r;
+  holding h;
   open_shape(&r, state, &DIRECTIONS, false);
   r.engine.hand_every = 1;
-  sem_init(&held, 0, 0), sem_init(&go_on, 0, 0);
   rig_start(&r);
-  kdp_command command = {.run = run_hold};
-  kdp_worker_submit(r.worker, &command); /* lane 0 has other things to do */
-  sem_wait(&held);
-  enum { MANY = 1000 };
-  kdp_io_statistics statistics = {0};
+  keep(&h, &r);
   for (uint32_t i = 0; i < MANY; i++) {
     uint8_t packet[PACKET];
     size_t size = numbered(&r, i, packet);
     rig_write_packet(&r, packet, size);
   }
-  while (statistics.tun_reads < MANY) {
-    usleep(1000);
-    kdp_worker_statistics(r.worker, &statistics);
-  }
-  sem_post(&go_on);
+  await_reads(&r, MANY);
+  release(&h);
   uint32_t came = 0;
   for (uint8_t datagram[RIG_FRAME]; rig_receive(&r, datagram, sizeof datagram, came < 100 ? 2000 : 200) > 0; came++)
     assert_int_equal(number_of(datagram + PASSTHROUGH_HEAD), came); /* the oldest, in order */
+  kdp_io_statistics statistics;
   kdp_worker_statistics(r.worker, &statistics);
-  assert_true(came > 128 * 1024 / (PACKET + 100) && came < MANY);
+  assert_true(came > KDP_HANDOFF_BYTES / (PACKET + 100) && came < MANY);
   assert_int_equal(statistics.status[KDP_HANDOVER_FULL], MANY - came);
   everything_passes(&r);
   rig_close(&r);
-  sem_destroy(&held), sem_destroy(&go_on);
 }
 
 static void an_idle_worker_sleeps(void **state) {
@@ -359,55 +417,24 @@ static void one_thread_shares_no_port(void **state) {
   rig_close(&r);
 }
 
-static kdp_status result;
-static int result_errno;
-static uint16_t wanted_port;
-
-static void set_port(rig *r, kdp_worker *worker) {
-  (void)r;
-  result = kdp_worker_set_port(worker, wanted_port);
-  result_errno = errno;
-}
-static void take_down(rig *r, kdp_worker *worker) {
-  (void)r;
-  result = kdp_worker_set_up(worker, false);
-}
-static void bring_up(rig *r, kdp_worker *worker) {
-  (void)r;
-  result = kdp_worker_set_up(worker, true);
-}
-static void ask_for_rebind(rig *r, kdp_worker *worker) {
-  (void)worker;
-  r->engine.action = (kdp_action){.kind = KDP_ACTION_REBIND, .packet.slot = KDP_NO_SLOT};
-}
-static void set_mark(rig *r, kdp_worker *worker) {
-  (void)r;
-  result = kdp_worker_set_fwmark(worker, 0x1234);
-}
-
 static void the_port_changes_for_all(void **state) {
   for (int i = 0; i < SHAPE_COUNT; i++) {
     rig r;
     open_started(&r, state, SHAPES[i]);
     everything_passes(&r);
     uint16_t first = kdp_worker_port(r.worker);
-    wanted_port = 0;
-    rig_sync(&r, set_port);
-    assert_int_equal(result, KDP_OK);
+    assert_int_equal(rig_set_port(&r, 0), KDP_OK);
     uint16_t second = kdp_worker_port(r.worker), free_again = first;
     assert_true(second != first);
     int fd = bind_socket(&free_again, false);
     assert_true(fd >= 0); /* no thread has it any more */
     everything_passes(&r);
-    wanted_port = first; /* taken now: all keep what they have */
-    rig_sync(&r, set_port);
-    assert_int_equal(result, KDP_SYSTEM);
-    assert_int_equal(result_errno, EADDRINUSE);
+    assert_int_equal(rig_set_port(&r, first), KDP_SYSTEM); /* taken now: all keep what they have */
+    assert_int_equal(errno, EADDRINUSE);
     assert_int_equal(kdp_worker_port(r.worker), second);
     everything_passes(&r);
     close(fd);
-    rig_sync(&r, set_port);
-    assert_int_equal(result, KDP_OK);
+    assert_int_equal(rig_set_port(&r, first), KDP_OK);
     everything_passes(&r);
     assert_int_equal(rig_close(&r), KDP_OK);
   }
@@ -419,8 +446,7 @@ static void the_interface_goes_down_and_up_for_all(void **state) {
     open_started(&r, state, SHAPES[i]);
     everything_passes(&r);
     uint16_t port = kdp_worker_port(r.worker);
-    rig_sync(&r, take_down);
-    assert_int_equal(result, KDP_OK);
+    assert_int_equal(rig_set_up(&r, false), KDP_OK);
     int fd = bind_socket(&port, false);
     assert_true(fd >= 0);
     close(fd);
@@ -431,8 +457,7 @@ static void the_interface_goes_down_and_up_for_all(void **state) {
       rig_write_packet(&r, packet, size);
       assert_int_equal(rig_receive(&r, datagram, sizeof datagram, 20), -1);
     }
-    rig_sync(&r, bring_up);
-    assert_int_equal(result, KDP_OK);
+    assert_int_equal(rig_set_up(&r, true), KDP_OK);
     assert_int_equal(kdp_worker_port(r.worker), port);
     for (uint32_t queue = 0; queue < r.queues; queue++) { /* what had waited in the TUN */
       uint8_t datagram[RIG_FRAME];
@@ -452,7 +477,7 @@ static void all_get_another_port_when_the_engine_asks(void **state) {
     r.engine.hand_every = 1; /* so that lane 0 has something to send */
     rig_start(&r);
     uint16_t before = kdp_worker_port(r.worker);
-    rig_sync(&r, ask_for_rebind);
+    rig_ask_for_rebind(&r);
     everything_passes(&r);
     assert_true(kdp_worker_port(r.worker) != before);
     rig_close(&r);
@@ -464,8 +489,7 @@ static void the_mark_is_set_on_all(void **state) {
   for (int i = 0; i < SHAPE_COUNT; i++) {
     rig r;
     open_started(&r, state, SHAPES[i]);
-    rig_sync(&r, set_mark);
-    assert_int_equal(result, KDP_OK);
+    assert_int_equal(rig_set_mark(&r, 0x1234), KDP_OK);
     uint32_t marked = 0;
     for (int fd = 3; fd < 256; fd++) {
       int mark;
@@ -491,9 +515,7 @@ static void ports_change_while_packets_pass(void **state) {
         size_t size = numbered(&r, n, packet);
         rig_write_packet(&r, packet, size);
       }
-      wanted_port = 0;
-      rig_sync(&r, set_port);
-      assert_int_equal(result, KDP_OK);
+      assert_int_equal(rig_set_port(&r, 0), KDP_OK);
       for (uint32_t n = 0; n < 50; n++) /* sent by the old sockets or by the new ones, but sent */
         assert_true(rig_receive(&r, datagram, sizeof datagram, 2000) > 0);
     }
@@ -558,6 +580,46 @@ static void a_fallback_is_told_once(void **state) {
     more += event.kind == KDP_EVENT_FALLBACK && event.address.family == KDP_FAMILY_NONE;
   assert_int_equal(more, 0);
   rig_close(&r);
+}
+
+static void send_three_refused(rig *r, holding *h) {
+  static uint8_t frame[RIG_FRAME];
+  rig_use_queue(r, 1);
+  for (int destination = 0; destination < 3; destination++) {
+    if (destination == 2) keep(h, r);
+    size_t size = rig_tcp_frame(r, false, 20000, 1380, frame);
+    rig_write_frame(r, frame, size);
+    for (int i = 0; i < 15; i++) {
+      uint8_t datagram[RIG_FRAME];
+      assert_true(rig_receive(r, datagram, sizeof datagram, 2000) > 0);
+    }
+    if (destination < 2) rig_move_wire(r);
+  }
+}
+
+/* What another lane has found out about sockets is told to lane 0 after these have been replaced. */
+static void a_fallback_of_old_sockets_is_not_one_of_the_new(void **state) {
+  for (int set_port = 0; set_port < 2; set_port++) {
+    rig r;
+    holding h;
+    open_shape(&r, state, &TWO_QUEUES, false);
+    faults.segmented_send = EIO;
+    rig_start(&r);
+    send_three_refused(&r, &h);
+    faults.segmented_send = 0;
+    h.set_port = set_port;
+    release(&h);
+    rig_sync(&r, NULL);
+    rig_sync(&r, NULL);
+    assert_int_equal(kdp_worker_active_fallbacks(r.worker) & KDP_FALLBACK_NO_UDP_SEGMENT,
+                     set_port ? 0 : KDP_FALLBACK_NO_UDP_SEGMENT);
+    uint32_t told = 0;
+    for (kdp_event event; kdp_worker_next_event(r.worker, &event);)
+      told += event.kind == KDP_EVENT_FALLBACK && event.address.family == KDP_FAMILY_NONE;
+    assert_int_equal(told, set_port ? 0 : 1);
+    everything_passes(&r);
+    rig_close(&r);
+  }
 }
 
 static void what_a_path_takes_is_told_to_lane_0(void **state) {
@@ -646,13 +708,79 @@ static uint32_t worker_threads(void) {
   return count;
 }
 
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+
+#ifndef SANITIZED
+static sem_t let_go;
+static void *wait_for_the_end(void *context) {
+  (void)context;
+  while (sem_wait(&let_go) != 0 && errno == EINTR)
+    ;
+  return NULL;
+}
+
+static size_t address_space(void) {
+  size_t pages = 0;
+  FILE *file = fopen("/proc/self/statm", "r");
+  assert_non_null(file);
+  assert_int_equal(fscanf(file, "%zu", &pages), 1);
+  fclose(file);
+  return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+#endif
+
+/* A thread that is not to be had is told at the start, and those that were to be had end. */
+static void without_all_of_its_threads_it_does_not_start(void **state) {
+#ifdef SANITIZED
+  (void)state;
+  skip(); /* they need address space of their own with every thread */
+#else
+  enum { HOARDERS = 32 };
+  pthread_t hoarder[HOARDERS];
+  rig r;
+  open_shape(&r, state, &FOUR_QUEUES, false);
+  /* Stacks of threads that have ended are kept for others: these take them. */
+  sem_init(&let_go, 0, 0);
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, 256 << 10);
+  for (int i = 0; i < HOARDERS; i++)
+    assert_int_equal(pthread_create(&hoarder[i], &attributes, wait_for_the_end, NULL), 0);
+  struct rlimit before, tight;
+  assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+  tight = before;
+  tight.rlim_cur = address_space() + (400 << 10); /* one stack, not two */
+  assert_int_equal(setrlimit(RLIMIT_AS, &tight), 0);
+  kdp_status status = kdp_worker_start(r.worker);
+  int error = errno;
+  assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+  assert_int_equal(status, KDP_SYSTEM);
+  assert_int_equal(error, EAGAIN);
+  assert_int_equal(worker_threads(), 0);
+  assert_int_equal(kdp_worker_join(r.worker), KDP_INVALID_ARGUMENT); /* there is nothing to wait for */
+  kdp_worker_destroy(r.worker);
+  for (uint32_t queue = 0; queue < r.queues; queue++)
+    close(r.queue[queue].fd), close(r.ends[queue]);
+  close(r.wire);
+  for (int i = 0; i < HOARDERS; i++)
+    sem_post(&let_go);
+  for (int i = 0; i < HOARDERS; i++)
+    pthread_join(hoarder[i], NULL);
+  pthread_attr_destroy(&attributes);
+  sem_destroy(&let_go);
+#endif
+}
+
 static void change_port_after_the_end_of_another(rig *r, kdp_worker *worker) {
   close(r->ends[1]);
   r->ends[1] = -1;
   while (worker_threads() > 1)
     usleep(1000);
-  wanted_port = 0;
-  set_port(r, worker);
+  r->call.status = kdp_worker_set_port(worker, 0);
 }
 
 /* The first does not know yet that there is one that will never take the sockets made for it. */
@@ -662,7 +790,7 @@ static void sockets_for_a_thread_that_has_ended_are_closed(void **state) {
   open_started(&r, state, &TWO_QUEUES);
   everything_passes(&r);
   rig_sync(&r, change_port_after_the_end_of_another);
-  assert_int_equal(result, KDP_OK);
+  assert_int_equal(r.call.status, KDP_OK);
   assert_int_equal(rig_close(&r), KDP_CLOSED);
   assert_int_equal(open_descriptors(), before);
 }
@@ -684,6 +812,7 @@ int main(void) {
       cmocka_unit_test(one_thread_a_direction),
       cmocka_unit_test(a_queue_and_sockets_each),
       cmocka_unit_test(what_is_handed_over_is_done_by_lane_0),
+      cmocka_unit_test(a_burst_finds_room_however_busy_lane_0_is),
       cmocka_unit_test(what_finds_no_room_is_dropped_and_counted),
       cmocka_unit_test(an_idle_worker_sleeps),
       cmocka_unit_test(traffic_of_one_thread_does_not_wake_the_others),
@@ -697,10 +826,12 @@ int main(void) {
       cmocka_unit_test(ports_change_while_packets_pass),
       cmocka_unit_test(broken_sockets_are_replaced_for_all),
       cmocka_unit_test(a_fallback_is_told_once),
+      cmocka_unit_test(a_fallback_of_old_sockets_is_not_one_of_the_new),
       cmocka_unit_test(what_a_path_takes_is_told_to_lane_0),
       cmocka_unit_test(a_queue_that_ends_ends_the_run),
       cmocka_unit_test(threads_must_go_with_lanes_and_queues),
       cmocka_unit_test(a_worker_that_never_ran_leaves_nothing),
+      cmocka_unit_test(without_all_of_its_threads_it_does_not_start),
       cmocka_unit_test(sockets_for_a_thread_that_has_ended_are_closed),
       cmocka_unit_test(both_families_reach_every_thread),
   };

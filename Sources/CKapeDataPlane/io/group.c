@@ -10,6 +10,7 @@
 
 kdp_status kdp_group_start(kdp_worker *first) {
   kdp_group *group = &first->group;
+  if (group->running) return KDP_OK;
   group->running = true;
   for (uint32_t i = 0; i < group->count; i++) {
     kdp_status status = kdp_worker_start(group->other[i]);
@@ -71,6 +72,21 @@ static bool may_take(const kdp_worker *first, const kdp_handoff_record *record) 
   return true;
 }
 
+/* An offload that the kernel does not have is said once, by whoever meets it first. What was found out with sockets
+   that have been replaced since is no news: the new ones try again. */
+static void take_event(kdp_worker *first, const kdp_handoff_record *record) {
+  kdp_event event;
+  memcpy(&event, kdp_handoff_bytes(record), sizeof event);
+  if (event.kind == KDP_EVENT_FALLBACK && event.address.family == KDP_FAMILY_NONE) {
+    bool of_sockets = event.value & (KDP_FALLBACK_NO_UDP_SEGMENT | KDP_FALLBACK_NO_UDP_GRO);
+    if (!of_sockets || record->sockets == first->sockets_taken)
+      kdp_worker_fall_back(first, (uint32_t)event.value, NULL);
+    return;
+  }
+  kdp_event_channel_push(&first->events, &event);
+  first->events_pushed = true;
+}
+
 /* Puts a copy of the packet into a batch of the first's. */
 static bool take_packet(kdp_worker *first, const kdp_handoff_record *record, kdp_batch *batch) {
   kdp_packet packet;
@@ -95,18 +111,7 @@ static bool take_record(kdp_worker *first, const kdp_handoff_record *record) {
     kdp_engine_path_mtu(first->lane, &record->path, mtu, first->now);
     return true;
   }
-  case KDP_HANDOFF_EVENT: {
-    kdp_event event;
-    memcpy(&event, kdp_handoff_bytes(record), sizeof event);
-    /* An offload that the kernel does not have is said once, by whoever meets it first. */
-    if (event.kind == KDP_EVENT_FALLBACK && event.address.family == KDP_FAMILY_NONE) {
-      kdp_worker_fall_back(first, (uint32_t)event.value, NULL);
-    } else {
-      kdp_event_channel_push(&first->events, &event);
-      first->events_pushed = true;
-    }
-    return true;
-  }
+  case KDP_HANDOFF_EVENT: take_event(first, record); return true;
   }
   return true;
 }
@@ -165,7 +170,8 @@ void kdp_group_hand_path_mtu(kdp_worker *other, const kdp_path *path, uint16_t m
 }
 
 void kdp_group_hand_event(kdp_worker *other, const kdp_event *event) {
-  hand(other, &(kdp_handoff_record){.size = sizeof *event, .kind = KDP_HANDOFF_EVENT}, event);
+  kdp_handoff_record record = {.size = sizeof *event, .kind = KDP_HANDOFF_EVENT, .sockets = other->sockets_taken};
+  hand(other, &record, event);
 }
 
 void kdp_group_hand_socket_error(kdp_worker *other, int error) {

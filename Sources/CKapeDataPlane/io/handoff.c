@@ -7,6 +7,7 @@
 
 enum { HEADER = sizeof(kdp_handoff_record), ALIGNMENT = 4, CACHE_LINE = 64 };
 _Static_assert(HEADER % ALIGNMENT == 0, "records are aligned");
+_Static_assert(KDP_HANDOFF_BYTES >= 2 * (HEADER + 65536), "the largest packet fits from every place on");
 
 /* Positions only rise; their remainder is the place in the ring. A record lies in one piece: one that does not fit
    before the ring's end begins anew at its start. What the two sides write is kept a cache line apart. */

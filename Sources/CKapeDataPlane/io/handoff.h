@@ -5,7 +5,9 @@
 #define KDP_IO_HANDOFF_H
 #include "kdp/batch.h"
 
-enum { KDP_HANDOFF_BYTES = 128 << 10 }; /* a power of two: the largest packet and some dozens of ordinary ones */
+/* A power of two, and twice the largest packet: then an empty ring has room for it, wherever it begins. More than the
+   128 packets that are staged for a peer without a session. */
+enum { KDP_HANDOFF_BYTES = 256 << 10 };
 
 typedef enum kdp_handoff_kind {
   KDP_HANDOFF_INSIDE = 1, /* a packet from the inside */
@@ -18,6 +20,7 @@ typedef enum kdp_handoff_kind {
 typedef struct kdp_handoff_record {
   uint32_t size;
   uint8_t kind, ecn;
+  uint16_t sockets; /* EVENT: the producer's kdp_worker.sockets_taken */
   kdp_path path;
 } kdp_handoff_record;
 

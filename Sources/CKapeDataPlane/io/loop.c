@@ -212,6 +212,8 @@ static void run_round(kdp_worker *worker) {
   if (kdp_worker_has_lost_sockets(worker)) (void)kdp_worker_bind_anew(worker, EBADF);
   unblock(worker);
   kdp_group_take(worker);
+  /* What confirms a session comes before what is to be sent by it. */
+  if (worker->group.count > 0 && worker->outside.count > 0 && kdp_worker_may_take_outside(worker)) push_outside(worker);
   bool leftover_inside = worker->inside.count > 0 || worker->frame_size > 0;
   if (kdp_worker_may_take_inside(worker) && (leftover_inside || (worker->ready & KDP_READY_INSIDE)))
     take_inside(worker);

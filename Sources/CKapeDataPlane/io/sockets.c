@@ -42,11 +42,13 @@ static void let_go(kdp_worker *worker) {
 }
 
 static void take(kdp_worker *worker, const kdp_udp_options *options) {
+  const kdp_worker *first = worker->membership.first;
   let_go(worker);
   worker->udp = worker->next_udp;
   worker->next_udp.fd[KDP_UDP_IPV4] = worker->next_udp.fd[KDP_UDP_IPV6] = -1;
   worker->udp_options = *options;
   worker->udp_options.renew = false;
+  worker->sockets_taken = first ? first->sockets_taken : (uint16_t)(worker->sockets_taken + 1);
   worker->segment_refusals[KDP_UDP_IPV4] = worker->segment_refusals[KDP_UDP_IPV6] = 0;
   kdp_route_forget_refused(&worker->routes);
   worker->backend->attach(worker);

@@ -235,6 +235,9 @@ static void *run_thread(void *context) {
 }
 
 kdp_status kdp_worker_start(kdp_worker *worker) {
+  /* All of them before the first begins: a thread that is not to be had is this call's to tell, and nobody else's. */
+  kdp_status status = kdp_group_start(worker);
+  if (status != KDP_OK) return status;
   pthread_attr_t attributes;
   int error = pthread_attr_init(&attributes);
   if (error == 0) {
@@ -248,6 +251,7 @@ kdp_status kdp_worker_start(kdp_worker *worker) {
     pthread_attr_destroy(&attributes);
   }
   if (error != 0) {
+    kdp_group_stop(worker);
     errno = error;
     return KDP_SYSTEM;
   }

@@ -106,7 +106,8 @@ struct kdp_worker {
   bool reads_inside;         /* the TUN; the first of two threads at one queue leaves it to the second */
   bool receives;             /* from the sockets; the second of those leaves it to the first */
 
-  kdp_udp udp, next_udp; /* next_udp: made by the first thread, to take the place of udp */
+  kdp_udp udp, next_udp;  /* next_udp: made by the first thread, to take the place of udp */
+  uint16_t sockets_taken; /* how often, as the first counts it */
   kdp_udp_options udp_options;
   int given_sockets[KDP_UDP_SOCKETS];
   uint64_t rebind_after; /* boot clock: not before */

@@ -101,7 +101,8 @@ bool kdp_wg_path_index(kdp_wg_lane *lane, kdp_wg_peer *peer, kdp_out *out, uint1
 }
 
 kdp_status kdp_wg_hand_over(kdp_packet *packet, const kdp_path *path, kdp_out *out) {
-  if (out->action_count >= out->action_capacity) return KDP_HANDOVER_FULL;
+  if (out->action_capacity == 0) return KDP_HANDOVER_FULL;
+  if (out->action_count >= out->action_capacity) return KDP_AGAIN;
   kdp_action *action = &out->action[out->action_count++];
   *action = (kdp_action){.kind = KDP_ACTION_HANDOFF, .from_inside = !path, .packet = *packet};
   if (path) action->path = *path;

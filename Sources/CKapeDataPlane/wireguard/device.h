@@ -164,8 +164,8 @@ void kdp_wg_tell_simple(kdp_wg_device *device, kdp_event_kind kind, const kdp_wg
 bool kdp_wg_push_action(kdp_out *out, kdp_action_kind kind, const kdp_wg_peer *peer);
 /* Index of the peer's path in this call's out->wire; false: no more paths fit. */
 bool kdp_wg_path_index(kdp_wg_lane *lane, kdp_wg_peer *peer, kdp_out *out, uint16_t *index);
-/* Not lane 0: gives the packet to it, whole; `path` is where it came from, NULL: from the inside. HANDED_OVER, or
-   HANDOVER_FULL: the slot is still the caller's. */
+/* Not lane 0: gives the packet to it, whole; `path` is where it came from, NULL: from the inside. HANDED_OVER;
+   else the slot is still the caller's: AGAIN, when room has been made for actions, or HANDOVER_FULL: there never is. */
 kdp_status kdp_wg_hand_over(kdp_packet *packet, const kdp_path *path, kdp_out *out);
 /* Not lane 0: what it has to tell lane 0 goes out as soon as there is room for it. */
 void kdp_wg_wake_lane_0(kdp_wg_lane *lane, kdp_out *out);

@@ -170,14 +170,17 @@ static void add_to_group(kdp_wg_group *group, const kdp_packet *packet, kdp_wg_k
       (uint16_t)(packet->tail > UINT16_MAX - KDP_WG_TAG_SIZE ? UINT16_MAX : packet->tail + KDP_WG_TAG_SIZE);
 }
 
+enum { TOLD = 8 };
+
 /* The session that a transport packet is for, remembered from the packet before. */
 typedef struct session_cache {
   uint32_t index;
   kdp_wg_key_pair *pair; /* NULL: empty */
-  /* Other lanes than 0: what was found out of packets of `fast_pair` along `fast_path`. */
+  /* Other lanes than 0: packets of `fast_pair` along `fast_path` are opened here. */
   const kdp_wg_key_pair *fast_pair;
   uint16_t fast_path;
-  bool fast;
+  const kdp_wg_key_pair *told[TOLD]; /* lane 0 has been given a packet of these */
+  uint32_t told_next;
 } session_cache;
 
 static kdp_wg_key_pair *find_pair(const kdp_wg_device *device, session_cache *cache, uint32_t index) {
@@ -200,26 +203,29 @@ static kdp_status admit(const kdp_wg_device *device, session_cache *cache, const
   return kdp_replay_window_check(&pair->window, *counter) ? KDP_OK : KDP_REPLAYED;
 }
 
-/* Other lanes than 0 open what has no consequences: the pair is confirmed, or about to be, and the peer is where it
-   was. Not inlined, so that lane 0 carries one test of it and no more. */
+static bool was_told(const session_cache *cache, const kdp_wg_key_pair *pair) {
+  for (int i = 0; i < TOLD; i++)
+    if (cache->told[i] == pair) return true;
+  return false;
+}
+
+/* Other lanes than 0 open packets. What follows from one (the pair is confirmed, the peer is elsewhere) is lane 0's to
+   see to, and one packet a call and pair is enough for that: the rest of a burst, which may be more than lane 0 could
+   be given, is opened here. Not inlined, so that lane 0 carries one test of it and no more. */
 __attribute__((noinline)) static kdp_status hand_over_unless_open(session_cache *cache, kdp_packet *packet,
-                                                                  const kdp_batch *in, kdp_out *out, uint64_t boot) {
+                                                                  const kdp_batch *in, kdp_out *out) {
   const kdp_wg_key_pair *pair = cache->pair;
   const kdp_wg_peer *peer = pair->peer;
   const kdp_path *path = &in->path[packet->path];
-  if (cache->fast_pair != pair || cache->fast_path != packet->path) {
-    cache->fast_pair = pair;
-    cache->fast_path = packet->path;
-    cache->fast = kdp_path_equal(path, &peer->path);
-    if (cache->fast && pair == peer->next) {
-      /* Lane 0 confirms a pair by one packet. The rest of a burst, which may be more than can be handed over, is opened
-         here, as long as answers do not need the new pair. */
-      cache->fast = kdp_wg_key_pair_can_send(peer->current, boot);
-      kdp_status status = kdp_wg_hand_over(packet, path, out);
-      if (status == KDP_HANDED_OVER || !cache->fast) return status;
-    }
+  if (cache->fast_pair == pair && cache->fast_path == packet->path) return KDP_OK;
+  if ((pair == peer->next || !kdp_path_equal(path, &peer->path)) && !was_told(cache, pair)) {
+    kdp_status status = kdp_wg_hand_over(packet, path, out);
+    if (status == KDP_HANDED_OVER) cache->told[cache->told_next++ % TOLD] = pair;
+    if (status != KDP_HANDOVER_FULL) return status;
   }
-  return cache->fast ? KDP_OK : kdp_wg_hand_over(packet, path, out);
+  cache->fast_pair = pair;
+  cache->fast_path = packet->path;
+  return KDP_OK;
 }
 
 /* The packet's way ends here; one that is handed over has taken its slot along. */
@@ -251,7 +257,8 @@ uint32_t kdp_wg_outside(kdp_lane *base, kdp_batch *in, kdp_out *out, kdp_now now
       uint64_t counter;
       if (out->inside.count + group->count >= out->inside.capacity) break;
       status = admit(device, &sessions, packet, &counter, now.boot);
-      if (fast && status == KDP_OK) status = hand_over_unless_open(&sessions, packet, in, out, now.boot);
+      if (fast && status == KDP_OK) status = hand_over_unless_open(&sessions, packet, in, out);
+      if (status == KDP_AGAIN) break;
       if (status != KDP_OK) {
         refuse(lane, packet, status, out);
         continue;
@@ -259,7 +266,9 @@ uint32_t kdp_wg_outside(kdp_lane *base, kdp_batch *in, kdp_out *out, kdp_now now
       add_to_group(group, packet, sessions.pair, counter, taken);
       if (group->count < KDP_AEAD_MAX_BATCH) continue;
     } else if (fast) {
-      refuse(lane, packet, kdp_wg_hand_over(packet, &in->path[packet->path], out), out);
+      status = kdp_wg_hand_over(packet, &in->path[packet->path], out);
+      if (status == KDP_AGAIN) break;
+      refuse(lane, packet, status, out);
       continue;
     }
     flush_group(lane, &sources, in, out, now);

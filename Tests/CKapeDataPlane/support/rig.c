@@ -157,6 +157,49 @@ void rig_sync(rig *r, void (*run)(rig *r, kdp_worker *worker)) {
   sem_destroy(&sync.done);
 }
 
+static kdp_status call(rig *r, uint32_t value, void (*run)(rig *r, kdp_worker *worker)) {
+  r->call.value = value;
+  rig_sync(r, run);
+  errno = r->call.error;
+  return r->call.status;
+}
+
+static void set_port(rig *r, kdp_worker *worker) {
+  r->call.status = kdp_worker_set_port(worker, (uint16_t)r->call.value);
+  r->call.error = errno;
+}
+
+kdp_status rig_set_port(rig *r, uint16_t port) {
+  return call(r, port, set_port);
+}
+
+static void set_up(rig *r, kdp_worker *worker) {
+  r->call.status = kdp_worker_set_up(worker, r->call.value != 0);
+  r->call.error = errno;
+}
+
+kdp_status rig_set_up(rig *r, bool up) {
+  return call(r, up, set_up);
+}
+
+static void set_mark(rig *r, kdp_worker *worker) {
+  r->call.status = kdp_worker_set_fwmark(worker, r->call.value);
+  r->call.error = errno;
+}
+
+kdp_status rig_set_mark(rig *r, uint32_t mark) {
+  return call(r, mark, set_mark);
+}
+
+static void ask_for_rebind(rig *r, kdp_worker *worker) {
+  (void)worker;
+  r->engine.action = (kdp_action){.kind = KDP_ACTION_REBIND, .packet.slot = KDP_NO_SLOT};
+}
+
+void rig_ask_for_rebind(rig *r) {
+  rig_sync(r, ask_for_rebind);
+}
+
 static void move_peer(rig *r, kdp_worker *worker) {
   r->engine.path.remote.bytes[3]++;
   (void)kdp_worker_set_fwmark(worker, kdp_worker_fwmark(worker)); /* all threads take part, and so see the new path */

@@ -24,6 +24,11 @@ typedef struct rig {
   bool ipv6;      /* underlay */
   bool connected; /* `wire` is connected to the worker */
   void *scratch;  /* the test's own */
+  struct {        /* of rig_set_port and those beside it */
+    uint32_t value;
+    kdp_status status;
+    int error;
+  } call;
   rng random;
 } rig;
 
@@ -45,6 +50,13 @@ bool rig_has_uring(void);
 kdp_status rig_close(rig *r);
 /* The worker has done what was submitted, and runs on. `run` (or NULL) is called on its thread. */
 void rig_sync(rig *r, void (*run)(rig *r, kdp_worker *worker));
+
+/* What users ask of a worker, between two rounds: as the function of the same name, with errno. */
+kdp_status rig_set_port(rig *r, uint16_t port);
+kdp_status rig_set_up(rig *r, bool up);
+kdp_status rig_set_mark(rig *r, uint32_t mark);
+/* The engine asks for another port with the next packet that it sends. */
+void rig_ask_for_rebind(rig *r);
 
 /* The peer is at the next loopback address from now on, and so is `wire`. IPv4. */
 void rig_move_wire(rig *r);

@@ -89,7 +89,8 @@ kdp_status kdp_worker_create(const kdp_worker_config *config, const kdp_host *ho
 /* Runs lane 0 on the calling thread, and the others on threads of their own, until kdp_worker_stop. Returns OK, CLOSED
  * when the TUN is gone, or SYSTEM. */
 kdp_status kdp_worker_run(kdp_worker *worker) KDP_NONNULL;
-/* Runs lane 0, too, on a thread of its own (256 KiB of stack). */
+/* Runs lane 0, too, on a thread of its own (256 KiB of stack). SYSTEM with errno when a thread of them is not to be
+   had: then none runs. */
 kdp_status kdp_worker_start(kdp_worker *worker) KDP_MUST_USE KDP_NONNULL;
 /* Asks it to end; any thread, also a signal handler. */
 void kdp_worker_stop(kdp_worker *worker) KDP_NONNULL;
