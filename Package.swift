@@ -41,6 +41,7 @@ let package = Package(
     .library(name: "KapeProtocols", targets: ["KapeProtocols"]),
     .library(name: "KapeControl", targets: ["KapeControl"]),
     .library(name: "KapeCore", targets: ["KapeCore"]),
+    .library(name: "KapeAuth", targets: ["KapeAuth"]),
     .library(name: "KapeVPN-PacketTunnel", targets: ["KapeVPN_PacketTunnel"]),
     .library(name: "KapeVPN-WireGuard", targets: ["KapeVPN_WireGuard"]),
     .library(name: "KapeVPN-OpenVPN", targets: ["KapeVPN_OpenVPN"]),
@@ -80,6 +81,7 @@ let package = Package(
       dependencies: ["KapeControl", "KapeProtocols", "KapeCrypto", "CLibSSL"] + onSubstitutes,
       path: "Sources/KapeControl/Platform", swiftSettings: strictSwift),
     .target(name: "KapeCore", dependencies: ["KapePlatform"], swiftSettings: strictSwift),
+    .target(name: "KapeAuth", dependencies: ["KapePlatform"], swiftSettings: strictSwift),
     .target(
       name: "KapeBackend",
       dependencies: [

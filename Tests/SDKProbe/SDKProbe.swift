@@ -16,6 +16,7 @@ import KapePlatform
     switch (words.first, Array(words.dropFirst())) {
     case ("defaults", let words): try Defaults.run(words)
     case ("log", let words): Log.run(words)
+    case ("handle", let words): try await Handle.run(words)
     default:
       print("usage: SDKProbe defaults|log ...")
       exit(2)

@@ -51,11 +51,12 @@ package actor TrackingClient: TrackingProtocol {
   }
 
   /// To the settings' `TrackingURL`, with the identity that the group's processes share.
-  package init(settings: KapeSDKSettings) {
+  package init(settings: KapeSDKSettings, sockets: KapeHTTPSockets = .system) {
     let trusted = settings.caCertificates
     let host = settings.trackingURL?.host(percentEncoded: false) ?? ""
     let http = KapeHTTPClient(
-      anchors: trusted.isEmpty ? .system : .der(trusted), allowsPlainHTTP: LoopbackName.contains(host))
+      anchors: trusted.isEmpty ? .system : .der(trusted), allowsPlainHTTP: LoopbackName.contains(host), sockets: sockets
+    )
     let folder = try? SharedContainer(group: settings.appGroupIdentifier)
     self.init(
       url: settings.trackingURL, http: http, identity: TrackingIdentity(path: folder.map { $0.path + "/tracking.json" })

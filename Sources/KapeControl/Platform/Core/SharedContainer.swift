@@ -17,6 +17,9 @@ package struct SharedContainer: Hashable, Sendable {
     }
   }
 
+  /// A folder of which the path is known.
+  package init(path: String) { self.path = path }
+
   init(
     group: String, home: String?, variable: (String) -> String?
   ) throws(SharedContainerError) {
