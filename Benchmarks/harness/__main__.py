@@ -19,12 +19,12 @@ BENCHMARKS = {
     "latency": lambda c: latency.run(c.ours, c.peers, c.rounds, c.seconds + 1),
     "core": lambda c: core.run(c.core_seconds, not c.quick),
     "aead": lambda c: aead.run(c.core_seconds),
-    "lanes": lambda c: lanes.run(10 * c.core_seconds),
+    "lanes": lambda c: lanes.run(30 * c.core_seconds, *((1, 0) if c.quick else ())),
     "handshake": lambda c: handshake.run(c.ours, c.peers, c.rounds, c.seconds),
     "memory": lambda c: memory.run(c.ours, c.peers, c.memory_seconds),
     "peers": lambda c: peers.run(c.ours, c.peers, c.rounds, c.seconds),
     "null": lambda c: null.run(c.ours, c.rounds, c.seconds),
-    "threads": lambda c: threads.run(c.rounds, c.seconds),
+    "threads": lambda c: threads.run(c.rounds if c.quick else 4 * c.rounds, min(c.seconds, 2)),
     "gates": lambda c: gates.run(),
 }
 

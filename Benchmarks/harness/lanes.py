@@ -1,6 +1,8 @@
-"""`lanes`: one engine in memory on two threads, each with a lane of its own, over one thread."""
+"""`lanes`: one engine in memory on two threads, each with a lane of its own, over one thread. In spells, some time apart: a hypervisor
+moves processors, and how far two of them are from each other stays the same for seconds."""
 import json
 import os
+import time
 
 from .figures import ratios, show, summary, table
 from .hosts import run as run_command
@@ -21,9 +23,22 @@ def evaluate(figure):
     }
 
 
-def run(seconds):
-    output = run_command(with_data_plane("lanes"), str(seconds), env=dict(os.environ))
-    figures = [json.loads(line) for line in output.splitlines()]
+def joined(spells):
+    """The figures of several runs of the program as those of one."""
+    figures = []
+    for same in zip(*spells):
+        lists = {name: sum((f[name] for f in same), []) for name, value in same[0].items() if isinstance(value, list)}
+        figures.append({**same[0], **{name: sum(f[name] for f in same) for name in ("turns", "rounds")}, **lists})
+    return figures
+
+
+def run(seconds, spells=7, apart=6):
+    outputs = []
+    for spell in range(spells):
+        if spell:
+            time.sleep(apart)
+        outputs.append(run_command(with_data_plane("lanes"), str(seconds / spells), env=dict(os.environ)))
+    figures = joined([[json.loads(line) for line in output.splitlines()] for output in outputs])
     results = {"unit": "packets per second of processor time", "figures": figures, "ratios": {str(f["size"]): evaluate(f) for f in figures}}
     rows = [
         (f"{f['size']} bytes, batch {f['batch']}, {f['rounds']} rounds", *(show(r[name]) if f["rounds"] else "too busy" for name in ("two", "beside", "apart")))

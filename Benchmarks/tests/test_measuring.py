@@ -10,6 +10,13 @@ class Lanes(unittest.TestCase):
         figure = {"seal": [100.0, 200.0], "beside, seal": [90.0, 100.0], "open": [50.0, 50.0], "beside, open": [40.0, 50.0]}
         self.assertEqual([round(v, 9) for v in lanes.beside(figure)["values"]], [1.7, 1.5])
 
+    def test_spells_are_one_measurement(self):
+        spell = lambda *rates: [{"size": 64, "batch": 64, "turns": 5, "rounds": len(rates), "seal": list(rates)}]
+        self.assertEqual(
+            lanes.joined([spell(1.0), spell(2.0, 3.0), spell()]),
+            [{"size": 64, "batch": 64, "turns": 15, "rounds": 3, "seal": [1.0, 2.0, 3.0]}],
+        )
+
     def test_a_machine_that_was_too_busy_gives_no_ratio(self):
         none = {name: [] for name in ("seal", "seal two", "seal apart", "open", "beside, seal", "beside, open")}
         self.assertEqual({r["median"] for r in lanes.evaluate(none).values()}, {None})
