@@ -16,6 +16,27 @@ public enum SHA256 {
 
   public static func hash(_ bytes: [UInt8]) -> [UInt8] { hash(bytes.span.bytes) }
 
+  /// The hash of what comes in pieces.
+  public struct Running: ~Copyable {
+    private var state = crypto_hash_sha256_state()
+
+    public init() { crypto_hash_sha256_init(&state) }
+
+    public mutating func update(_ bytes: RawSpan) {
+      bytes.withUnsafeBytes { bytes in
+        _ = crypto_hash_sha256_update(
+          &state, bytes.baseAddress?.assumingMemoryBound(to: UInt8.self), UInt64(bytes.count))
+      }
+    }
+
+    public consuming func finish() -> [UInt8] {
+      [UInt8](unsafeUninitializedCapacity: size) { target, count in
+        crypto_hash_sha256_final(&state, target.baseAddress!)
+        count = size
+      }
+    }
+  }
+
   /// HMAC-SHA-256 (RFC 2104) with a key of any length.
   public static func authenticate(_ message: [UInt8], key: [UInt8]) -> [UInt8] {
     var state = crypto_auth_hmacsha256_state()

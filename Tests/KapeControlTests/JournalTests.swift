@@ -30,7 +30,7 @@ import Testing
     .resolverFile(ResolverFileBackup(path: "/etc/resolv.conf", way: .copied("/run/kape/wg0/c"))), .resolverFileWritten,
     .resolverFileReturning, .resolverFileWritten, .socket(path: "/var/run/wireguard/wg0.sock"),
     .downCommand(.init(.before, "iptables -D X; echo 'ü\t%41'")),
-    .downCommand(.init(.after, "")), .up, .ending,
+    .downCommand(.init(.after, "")), .link(name: "kape0", index: 7), .process(4711, started: 1_234_567), .up, .ending,
   ]
 
   @Test(arguments: records) func aRecordIsReadAsItWasWritten(_ record: JournalRecord) {
@@ -40,7 +40,7 @@ import Testing
 
   @Test(arguments: [
     "", "x", "rule 4 1", "rule 9 1 1 - - -", "guard a 5", "began a b c d", "parameter %4 x", "parameter a",
-    "resolver-file a b c",
+    "resolver-file a b c", "link kape0", "link kape0 x", "process 1 7", "process -4711 7", "process 4711",
   ])
   func aStrangeLineIsNoRecord(_ line: String) {
     #expect(JournalRecord(line: line) == nil)
@@ -55,7 +55,8 @@ import Testing
 
   @Test func undoingGoesBackwards() {
     let summary = JournalSummary(Self.records)
-    #expect(summary.undo.first == .socket(path: "/var/run/wireguard/wg0.sock"))
+    #expect(summary.undo.prefix(2) == [.process(4711, started: 1_234_567), .link(name: "kape0", index: 7)])
+    #expect(summary.undo.dropFirst(2).first == .socket(path: "/var/run/wireguard/wg0.sock"))
     #expect(summary.undo.last == .parameter(path: "net/ipv4/conf/all/src_valid_mark", before: "0"))
     #expect(summary.before == ["iptables -D X; echo 'ü\t%41'"])
     #expect(summary.after == [""])
@@ -96,5 +97,19 @@ import Testing
     try Journal.append(Self.records[3], to: path)
     #expect(try Journal.read(path) == Array(Self.records[1...3]))
     #expect(try Journal.read(path + "-absent") == nil)
+  }
+
+  @Test func aCompactedJournalHoldsWhatIsLeftAndGoesOn() throws {
+    let folder = try TemporaryFolder()
+    var journal = try Journal(folder.path + "/journal")
+    for record in [.link(name: "a", index: 1), .rule(Self.rule), .up, .rule(Self.suppressing), .rule(Self.rule)]
+      as [JournalRecord]
+    {
+      try journal.append(record)
+    }
+    journal = try journal.compacted { $0 != .rule(Self.suppressing) }
+    try journal.append(.ending)
+    #expect(try Journal.read(journal.path) == [.link(name: "a", index: 1), .up, .rule(Self.rule), .ending])
+    #expect(Files.names(in: folder.path) == ["journal"])
   }
 }

@@ -29,6 +29,8 @@ enum {
   CLINUX_TUNGETVNETHDRSZ = TUNGETVNETHDRSZ,
   CLINUX_IFF_VNET_HDR = IFF_VNET_HDR,
   CLINUX_TUNGETDEVNETNS = _IO('T', 227), /* Linux 5.4 */
+  CLINUX_F_SETSIG = 10,
+  CLINUX_F_SETLEASE = 1024,
   CLINUX_EPOLLIN = EPOLLIN,
   CLINUX_EPOLLOUT = EPOLLOUT,
   CLINUX_CLONE_NEWNET = 0x40000000,
@@ -74,6 +76,45 @@ static inline int clinux_spawn_actions_change_folder(posix_spawn_file_actions_t 
   extern int posix_spawn_file_actions_addchdir_np(posix_spawn_file_actions_t *, const char *);
   return posix_spawn_file_actions_addchdir_np(actions, path);
 }
+
+/* What the C library shows to GNU sources only, and raw calls that are variadic. */
+static inline int clinux_fexecve(int fd, char *const arguments[], char *const environment[]) {
+  extern int fexecve(int, char *const[], char *const[]);
+  return fexecve(fd, arguments, environment);
+}
+static inline int clinux_prctl(int option, unsigned long value) {
+  extern int prctl(int, ...);
+  return prctl(option, value, 0UL, 0UL, 0UL);
+}
+static inline int clinux_set_user(uid_t user) {
+  extern int setresuid(uid_t, uid_t, uid_t);
+  return setresuid(user, user, user);
+}
+static inline int clinux_set_group(gid_t group) {
+  extern int setresgid(gid_t, gid_t, gid_t);
+  return setresgid(group, group, group);
+}
+static inline int clinux_set_groups(size_t count, const gid_t *groups) {
+  extern int setgroups(size_t, const gid_t *);
+  return setgroups(count, groups);
+}
+/* Gives up every capability of the calling thread (capset(2), version 3). */
+static inline int clinux_drop_capabilities(void) {
+  struct {
+    unsigned version;
+    int pid;
+  } header = {0x20080522, 0};
+  struct {
+    unsigned effective, permitted, inheritable;
+  } sets[2] = {{0, 0, 0}, {0, 0, 0}};
+  return (int)syscall(SYS_capset, &header, sets);
+}
+enum {
+  CLINUX_PR_SET_NO_NEW_PRIVS = 38,
+  CLINUX_PR_CAPBSET_READ = 23,
+  CLINUX_PR_CAPBSET_DROP = 24,
+  CLINUX_PR_SET_NAME = 15
+};
 
 /* Descriptors with bytes of a stream socket (SCM_RIGHTS, unix(7)); the cmsg(3) macros do not reach Swift. */
 enum { CLINUX_MOST_DESCRIPTORS = 8 };

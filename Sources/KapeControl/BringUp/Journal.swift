@@ -24,9 +24,29 @@ package final class Journal: Sendable {
 
   /// Appends to another tunnel's.
   package static func append(_ record: JournalRecord, to path: String) throws(SystemError) {
+    let turn = RunDirectory.takeTurn()
+    defer { RunDirectory.end(turn) }
     let raw = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW)
     guard raw >= 0 else { throw SystemError(path) }
     try Files.write(Array((record.line + "\n").utf8), to: Descriptor(owning: raw), path)
+  }
+
+  /// Leaves out what need not be put back any more, and all but the last of equal records, so that the file of a
+  /// long-lived tunnel does not grow. Whoever else appends to it waits meanwhile. Go on with the journal that is returned.
+  package consuming func compacted(keeping isKept: (JournalRecord) -> Bool) throws(SystemError) -> Journal {
+    let turn = RunDirectory.takeTurn()
+    defer { RunDirectory.end(turn) }
+    var lines: [String] = []
+    for line in try (Self.read(path) ?? []).filter(isKept).map(\.line) {
+      lines.removeAll { $0 == line }
+      lines.append(line)
+    }
+    let text = ([Self.heading] + lines).joined(separator: "\n") + "\n"
+    let scratch = path + ".new"
+    try Files.remove(scratch)
+    try Files.write(Array(text.utf8), to: scratch)
+    guard rename(scratch, path) == 0 else { throw SystemError(path) }
+    return try Journal(path)
   }
 
   /// The records of a file, oldest first; nil when there is none. A last line without an end was never acted upon.

@@ -1,7 +1,8 @@
 package import KapeProtocols
 
-/// One thing that a tunnel changed of the system, written down before it was, with what is needed to put it back. Links,
-/// addresses and routes are not among them: the kernel takes them away with the process that has the TUN.
+/// One thing that a tunnel changed of the system, written down before it was, with what is needed to put it back.
+/// Addresses and routes are not among them: the kernel takes them away with the link, and the link with the process that
+/// has the TUN.
 package enum JournalRecord: Equatable, Sendable {
   /// Where it all happened: nothing is put back after a restart of the machine, or from another network namespace.
   case began(Origin)
@@ -23,6 +24,11 @@ package enum JournalRecord: Equatable, Sendable {
   /// A socket file of ours.
   case socket(path: String)
   case downCommand(DownCommand)
+  /// A link whose TUN another process has too, so that it need not go with ours.
+  case link(name: String, index: UInt32)
+  /// A process that was started for the tunnel and leads a group of its own. `started`: as /proc tells, so that another
+  /// of the same number is left alone.
+  case process(Int32, started: UInt64)
   /// The commands after which the tunnel counts as up have run.
   case up
   /// The commands for its end have been started.
@@ -88,6 +94,8 @@ extension JournalRecord {
     case .resolverFileReturning: ["resolver-file-returning"]
     case .socket(let path): ["socket", path]
     case .downCommand(let command): [command.phase.rawValue, command.text]
+    case .link(let name, let index): ["link", name, String(index)]
+    case .process(let process, let started): ["process", String(process), String(started)]
     case .up: ["up"]
     case .ending: ["ending"]
     }
@@ -133,6 +141,12 @@ extension JournalRecord {
     case ("socket", 2): self = .socket(path: words[1])
     case ("predown", 2): self = .downCommand(DownCommand(.before, words[1]))
     case ("postdown", 2): self = .downCommand(DownCommand(.after, words[1]))
+    case ("link", 3):
+      guard let index = UInt32(words[2]) else { return nil }
+      self = .link(name: words[1], index: index)
+    case ("process", 3):
+      guard let process = Int32(words[1]), process > 1, let started = UInt64(words[2]) else { return nil }
+      self = .process(process, started: started)
     case ("up", 1): self = .up
     case ("ending", 1): self = .ending
     default: return nil

@@ -13,7 +13,7 @@ package struct NameServices: Sendable {
   package static let file = "/etc/resolv.conf"
   private static let resolvedFolder = "/run/systemd/resolve"
   /// Neither program has reason to take longer; a tunnel does not wait for one that hangs.
-  private static let deadline: Duration = .seconds(30)
+  package static let longest: Duration = .seconds(30)
 
   package struct Failure: Error, CustomStringConvertible {
     package var description: String
@@ -21,23 +21,36 @@ package struct NameServices: Sendable {
 
   let interface: String
   let wanted: ResolverFile.Content
+  /// Domains that the servers are asked about; nil: every name.
+  let domains: [String]?
   /// Where copies go.
   let folder: String
+  /// For each program that is run.
+  let deadline: Duration
 
-  package init(interface: String, wanted: ResolverFile.Content, folder: String) {
+  package init(
+    interface: String, wanted: ResolverFile.Content, domains: [String]? = nil, folder: String,
+    deadline: Duration = Self.longest
+  ) {
+    self.deadline = deadline
     self.interface = interface
     self.wanted = wanted
+    self.domains = domains
     self.folder = folder
   }
 
-  /// The way that was used; each change is written down first. Output of the programs goes where ours does.
-  package func apply(_ note: (JournalRecord) throws -> Void) async throws -> Method {
+  /// The way that was used; each change is written down first. Output of the programs goes where ours does. What this
+  /// tunnel had applied before is replaced: `standing` is what it then noted of resolv.conf, if anything.
+  package func apply(
+    replacing standing: ResolverFileBackup? = nil, _ note: (JournalRecord) throws -> Void
+  ) async throws -> Method {
     if let program = Subprocess.find("resolvconf") {
+      try refuseDomains("resolvconf(8)")
       let entry = Self.entry(interface, order: try Files.text("/etc/resolvconf/interface-order"))
       try note(.resolvconf(entry: entry))
       // Exclusive, unless that would leave no server at all.
       let options = ["-a", entry, "-m", "0"] + (wanted.servers.isEmpty ? [] : ["-x"])
-      let outcome = try await Subprocess(program, options, input: resolvconfInput).run(within: Self.deadline)
+      let outcome = try await Subprocess(program, options, input: resolvconfInput).run(within: deadline)
       guard outcome.isSuccess else { throw Failure(description: "\(program) failed: \(outcome)") }
       return .resolvconf
     }
@@ -45,13 +58,25 @@ package struct NameServices: Sendable {
       try note(.resolved(interface: interface))
       if try await applyToResolved(program) { return .resolved }
     }
-    let backup = ResolverFileBackup(Self.file, interface: interface, folder: folder)
-    let text = ResolverFile.write(wanted, over: try Files.text(Self.file) ?? "", interface: interface)
+    try refuseDomains(Self.file)
+    let backup = standing ?? ResolverFileBackup(Self.file, interface: interface, folder: folder)
+    let original = try standing.map { try $0.originalText() } ?? Files.text(Self.file) ?? ""
+    // Until the new file is whole, what is there is not what is remembered as ours.
+    if standing != nil { try note(.resolverFileReturning) }
+    let text = ResolverFile.write(wanted, over: original, interface: interface)
     try Files.write(Array(text.utf8), to: Self.ours(in: folder))
     try note(.resolverFile(backup))
     try backup.replace(with: text)
     try note(.resolverFileWritten)
     return .file
+  }
+
+  /// Only systemd-resolved asks different servers about different names.
+  private func refuseDomains(_ way: String) throws(Failure) {
+    guard let domains else { return }
+    throw Failure(
+      description: "name servers for \(domains.joined(separator: ", ")) only: \(way) cannot say that, it takes "
+        + "systemd-resolved with resolvectl(1)")
   }
 
   /// What resolv.conf says while this tunnel is up, to recognise it.
@@ -67,12 +92,13 @@ package struct NameServices: Sendable {
     var commands: [[String]] = []
     if !wanted.servers.isEmpty {
       commands.append(["dns", interface] + wanted.servers.map(\.description))
-      commands.append(["default-route", interface, "yes"])
+      commands.append(["default-route", interface, domains == nil ? "yes" : "no"])
     }
     // "~." sends every name there, as resolvconf's exclusive entries do.
-    commands.append(["domain", interface] + (wanted.servers.isEmpty ? [] : ["~."]) + wanted.search)
+    let routed = wanted.servers.isEmpty ? [] : domains.map { $0.map { "~" + $0 } } ?? ["~."]
+    commands.append(["domain", interface] + routed + wanted.search)
     for command in commands {
-      guard try await Subprocess(program, command).run(within: Self.deadline).isSuccess else { return false }
+      guard try await Subprocess(program, command).run(within: deadline).isSuccess else { return false }
     }
     return true
   }
@@ -102,13 +128,13 @@ package struct NameServices: Sendable {
     guard let program = Subprocess.find("resolvconf") else {
       throw Failure(description: "resolvconf is not there any more")
     }
-    let outcome = try await Subprocess(program, ["-d", entry, "-f"]).run(within: deadline)
+    let outcome = try await Subprocess(program, ["-d", entry, "-f"]).run(within: longest)
     guard outcome.isSuccess else { throw Failure(description: "\(program) -d \(entry) failed: \(outcome)") }
   }
 
   /// The service forgets an interface by itself when it goes; this is for one that is still there.
   package static func revertResolved(_ interface: String) async throws {
     guard if_nametoindex(interface) != 0, let program = Subprocess.find("resolvectl") else { return }
-    _ = try await Subprocess(program, ["revert", interface]).run(.sink { _ in }, within: deadline)
+    _ = try await Subprocess(program, ["revert", interface]).run(.sink { _ in }, within: longest)
   }
 }

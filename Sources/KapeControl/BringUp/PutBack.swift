@@ -39,7 +39,18 @@ package actor PutBack {
     case .resolved(let interface): try await NameServices.revertResolved(interface)
     case .resolverFile(let backup): try restoreResolverFile(backup)
     case .socket(let path): Self.removeStaleSocket(path)
+    case .link(let name, let index): try removeLink(name, index)
+    case .process(let process, let started): try await StartedProcess(process, started: started).end()
     case .began, .ruleRefused, .resolverFileWritten, .resolverFileReturning, .downCommand, .up, .ending: break
+    }
+  }
+
+  private func removeLink(_ name: String, _ index: UInt32) throws {
+    guard let link = try netlink.link(at: index), link.name == name, link.kind == "tun" else { return }
+    do {
+      try netlink.deleteLink(index)
+    } catch {
+      guard error.code == ENODEV else { throw error }
     }
   }
 

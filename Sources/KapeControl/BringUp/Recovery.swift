@@ -1,3 +1,5 @@
+import Glibc
+
 /// What to do about a tunnel whose process was killed: everything that it had changed is put back, and its own commands
 /// for going down are run if it had been up.
 package enum Recovery {
@@ -81,5 +83,44 @@ package enum Recovery {
     }
     try backup.restore()
     return true
+  }
+
+  /// Of every tunnel whose process is gone and whose configuration's name begins with `prefix`, and of resolv.conf files
+  /// that no running tunnel answers for. Returns whether everything could be put back, `say` gets what was.
+  @discardableResult
+  package static func runAll(of prefix: String = "", say: @Sendable (String) -> Void) async -> Bool {
+    var isWhole = true
+    for name in RunDirectory.names() where RunDirectory.holder(of: name) == nil {
+      let records = ((try? Journal.read(RunDirectory.journal(of: name))) ?? nil) ?? []
+      guard JournalSummary(records).origin?.configuration.hasPrefix(prefix) ?? prefix.isEmpty else { continue }
+      do {
+        let directory = try RunDirectory(name)
+        _ = try await run(directory) { say("\(name): " + $0) }
+        directory.remove()
+        say("\(name): its process had been killed; what it left behind is put back")
+      } catch RunDirectory.Failure.held {
+        continue
+      } catch {
+        say("\(name): \(error)")
+        isWhole = false
+      }
+    }
+    // One whose interface is there may be a tunnel that keeps its state elsewhere.
+    for name in forgottenFiles() where RunDirectory.holder(of: name) == nil && if_nametoindex(name) == 0 {
+      do throws(SystemError) {
+        if try restoreForgottenFile(name) { say("\(name): put \(NameServices.file) back as it was before") }
+      } catch {
+        say("\(name): \(error)")
+        isWhole = false
+      }
+    }
+    return isWhole
+  }
+
+  /// Interfaces for which an old resolv.conf is kept beside the new one.
+  private static func forgottenFiles() -> [String] {
+    Files.names(in: "/etc").compactMap { file in
+      file.hasPrefix(ResolverFileBackup.keptPrefix) ? String(file.dropFirst(ResolverFileBackup.keptPrefix.count)) : nil
+    }.filter(ConfigurationFile.isInterfaceName)
   }
 }

@@ -178,57 +178,15 @@ extension TunnelSession {
   private func setFullTunnel(
     _ family: IPAddress.Family, _ table: UInt32, _ addresses: [IPAddress], _ netlink: borrowing Netlink
   ) throws {
-    for rule in PolicyRule.fullTunnel(family, table: table) { try addBeforeOthers(rule, netlink) }
-    if family == .ipv4 { try markValidSources() }
-    try addGuard(family, table, addresses)
-  }
-
-  private static let triesForAPlace = 100
-
-  /// Before all rules that are there. Another tunnel's equal rule may come to the same place between the look and the
-  /// request (EEXIST): then the place before that one is free.
-  private func addBeforeOthers(_ wanted: PolicyRule, _ netlink: borrowing Netlink) throws {
-    var rule = wanted
-    var tries = 0
-    while true {
-      rule.priority = PolicyRule.nextPriority(before: try netlink.rules(rule.family))
-      try journal.append(.rule(rule))
-      do throws(NetlinkError) {
-        try netlink.addRule(rule)
-        settings.rules.append(rule)
-        return
-      } catch {
-        tries += 1
-        guard error.code == EEXIST, tries < Self.triesForAPlace else { throw error }
-        try journal.append(.ruleRefused(rule))
-      }
+    let routing = PolicyRouting(interface: name, journal: journal)
+    for rule in PolicyRule.fullTunnel(family, table: table) {
+      settings.rules.append(try routing.addRule(rule, netlink))
     }
-  }
-
-  /// So that reverse path checks take the mark into account.
-  private func markValidSources() throws {
-    let path = KernelParameter.sourceValidMark
-    do throws(SystemError) {
-      let before = try KernelParameter.read(path)
-      try journal.append(.parameter(path: path, before: before))
-      if before != "1" { try KernelParameter.write("1", to: path) }
-    } catch {
-      warn("\(error): with a strict reverse path filter answers to the tunnel's packets may be dropped")
-    }
-  }
-
-  private func addGuard(_ family: IPAddress.Family, _ mark: UInt32, _ addresses: [IPAddress]) throws {
-    let table = PacketGuard.tableName(name)
-    try journal.append(.guardTable(name: table, family: family))
-    do throws(PacketGuard.Failure) {
-      // One of that name can only be left over from a tunnel whose journal is lost.
-      try? PacketGuard.remove(table: table, family: family)
-      try PacketGuard.add(
-        interface: name, family: family, mark: mark, addresses: addresses)
-      settings.guardTables.append((family == .ipv4 ? "ip " : "ip6 ") + table)
-    } catch {
-      guard case .unavailable = error else { throw error }
-      warn("no nftables rules protect the tunnel's addresses from packets of others: \(error)")
+    if family == .ipv4, let warning = try routing.markValidSources() { warn(warning) }
+    if let warning = try routing.addGuard(family, mark: table, addresses) {
+      warn(warning)
+    } else {
+      settings.guardTables.append((family == .ipv4 ? "ip " : "ip6 ") + routing.guardTable)
     }
   }
 }

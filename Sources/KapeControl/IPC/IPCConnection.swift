@@ -98,7 +98,7 @@ package final class IPCConnection: Sendable {
 
   /// Reads until the other side ends, breaks the protocol, or the task is cancelled; gives each request to `answer`, one
   /// after the other, which replies by `reply` now or later.
-  package func run(_ answer: (IPCRequest) async -> Void) async {
+  package func run(_ answer: @Sendable (IPCRequest) async -> Void) async {
     defer { close() }
     do {
       while let (bytes, descriptors) = try await receive() {
@@ -106,7 +106,8 @@ package final class IPCConnection: Sendable {
         do throws(IPCMessage.Invalid) {
           message = try IPCMessage(bytes)
         } catch {
-          try await refuse(error)
+          guard case .version(_, let id) = error else { throw error }
+          try await send(.reply(id: id, .failure(IPCFailure(.version, error.description))), [])
           continue
         }
         switch message {
@@ -118,18 +119,10 @@ package final class IPCConnection: Sendable {
           waiting?.give(result.map { IPCReply(value: $0, descriptors: descriptors) }.mapError { $0 })
         }
       }
-    } catch {}
-  }
-
-  private func refuse(_ invalid: IPCMessage.Invalid) async throws {
-    switch invalid {
-    case .malformed:
+    } catch let invalid as IPCMessage.Invalid {
       // Where the next message would begin is not to be trusted either.
       try? await send(.reply(id: 0, .failure(IPCFailure(.malformed, invalid.description))), [])
-      throw invalid
-    case .version(_, let id):
-      try await send(.reply(id: id, .failure(IPCFailure(.version, invalid.description))), [])
-    }
+    } catch {}
   }
 
   // MARK: Wire

@@ -41,23 +41,10 @@ package func startDetached(
   var executable = "/proc/self/exe"
   if let path = linkTarget(executable), access(path, X_OK) == 0 { executable = path }
   var process = pid_t()
-  let result = withStrings(arguments) { arguments in
-    withStrings(environment) { environment in
+  let result = withCStrings(arguments) { arguments in
+    withCStrings(environment) { environment in
       posix_spawn(&process, executable, &actions, &attributes, arguments, environment)
     }
   }
   guard result == 0 else { throw SystemError("posix_spawn", code: result) }
-}
-
-/// A terminated array of C strings, valid during the call only.
-private func withStrings<Result>(
-  _ strings: [String], _ body: (UnsafePointer<UnsafeMutablePointer<CChar>?>) -> Result
-) -> Result {
-  var pointers: [UnsafeMutablePointer<CChar>?] = strings.map { strdup($0) }
-  pointers.append(nil)
-  defer { for pointer in pointers { free(pointer) } }
-  return pointers.withUnsafeBufferPointer { buffer in
-    // The array has its end at least.
-    body(buffer.baseAddress.unsafelyUnwrapped)
-  }
 }

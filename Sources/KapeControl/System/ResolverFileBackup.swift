@@ -49,8 +49,10 @@ package struct ResolverFileBackup: Equatable, Sendable {
     }
   }
 
+  static let keptPrefix = ".resolv.conf.before-kape-"
+
   static func beside(_ path: String, interface: String) -> ResolverFileBackup {
-    ResolverFileBackup(path: path, way: .beside(parent(of: path) + "/.resolv.conf.before-kape-" + interface))
+    ResolverFileBackup(path: path, way: .beside(parent(of: path) + "/" + keptPrefix + interface))
   }
 
   private static func parent(of path: String) -> String {
@@ -127,6 +129,14 @@ package struct ResolverFileBackup: Equatable, Sendable {
   /// What is kept; nil when nothing is.
   package func original() throws(SystemError) -> [UInt8]? {
     try way.kept.flatMap { kept throws(SystemError) in try Files.read(kept) }
+  }
+
+  /// What the file said before, wherever that is kept.
+  package func originalText() throws(SystemError) -> String {
+    if case .link(let target) = way {
+      return try Files.text(target.hasPrefix("/") ? target : Self.parent(of: path) + "/" + target) ?? ""
+    }
+    return String(decoding: try original() ?? [], as: UTF8.self)
   }
 
   /// Same length of life, owner and readers: only the bytes change.

@@ -9,7 +9,7 @@ package enum UnixSocket {
     // The file takes its mode from the socket, so that there is no moment when others may connect.
     guard fchmod(made.raw, mode) == 0 else { throw SystemError("fchmod") }
     try Files.remove(path)
-    guard try withAddress(path, { bind(made.raw, $0, $1) }) == 0, Glibc.listen(made.raw, 16) == 0 else {
+    guard try withAddress(path, { bind(made.raw, $0, $1) }) == 0, Glibc.listen(made.raw, 128) == 0 else {
       throw SystemError(path)
     }
     // The umask has taken from it.
