@@ -32,3 +32,8 @@ enum BackendCommand: HandedOverCommand {
   static let name = "backend"
   static let summary = "serve sign-in, subscriptions, tokens, locations and key exchange for the SDK"
 }
+
+enum DaemonCommand: HandedOverCommand {
+  static let name = "daemon"
+  static let summary = "run kaped, which starts the tunnel providers of apps and sets up their network"
+}

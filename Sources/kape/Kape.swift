@@ -48,6 +48,7 @@ private let commands = CommandTable(
     DownCommand.self,
     StatusCommand.self,
     SaveCommand.self,
+    RecoverCommand.self,
     CheckCommand.self,
     StripCommand.self,
     GenkeyCommand.self,
@@ -55,4 +56,5 @@ private let commands = CommandTable(
     GenpskCommand.self,
     SelftestCommand.self,
     BackendCommand.self,
+    DaemonCommand.self,
   ], closing: "'kape COMMAND --help' says more; 'kape --version [--verbose]' tells what it runs on.")

@@ -8,7 +8,24 @@ public func fuzzIPC(_ start: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
   _ = IPCFrame.size(Array(bytes.prefix(4)))
   readValue(bytes)
   readMessage(bytes)
+  readRequests(bytes)
   return 0
+}
+
+/// What is accepted reads back the same, and says nothing but what it can say.
+private func readRequests(_ bytes: [UInt8]) {
+  guard let value = try? JSONReader.read(bytes) else { return }
+  if let settings = try? TunnelSettings(value) {
+    precondition((try? TunnelSettings(settings.json)) == settings)
+    for domain in settings.searchDomains + (settings.matchDomains ?? []) {
+      precondition(domain.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F } && !domain.hasPrefix("-"))
+    }
+  }
+  if let profile = try? ProviderProfile(value) {
+    precondition((try? ProviderProfile(profile.json)) == profile)
+    precondition(!profile.id.contains("/") && !profile.id.hasPrefix(".") && !profile.appGroup.contains("/"))
+  }
+  if let snapshot = try? ProviderSnapshot(value) { precondition((try? ProviderSnapshot(snapshot.json)) == snapshot) }
 }
 
 private func readValue(_ bytes: [UInt8]) {
