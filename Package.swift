@@ -20,6 +20,13 @@ let strictSwift: [SwiftSetting] = [
     .target(name: "Combine", swiftSettings: strictSwift),
     .target(name: "NetworkExtension", dependencies: ["KapeControl"], swiftSettings: strictSwift),
     .testTarget(name: "CombineTests", dependencies: ["Combine"], swiftSettings: strictSwift),
+    // Providers' processes, for the tests that start them by kaped.
+    .executableTarget(
+      name: "EchoProvider", dependencies: ["NetworkExtension"], path: "Tests/Provider/Echo",
+      swiftSettings: strictSwift),
+    .executableTarget(
+      name: "HostileProvider", dependencies: ["KapeControl"], path: "Tests/Provider/Hostile",
+      swiftSettings: strictSwift),
     .testTarget(
       name: "NetworkExtensionTests", dependencies: ["NetworkExtension", "KapeControl", "KapeProtocols"],
       swiftSettings: strictSwift),

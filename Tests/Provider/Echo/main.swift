@@ -1,0 +1,3 @@
+import NetworkExtension
+
+KapeTunnelHost.run(EchoProvider.self)
