@@ -138,6 +138,8 @@ import Testing
 
   @Test("a token that the backend refuses is renewed once, and not again") func refusedToken() async throws {
     try await signIn()
+    // One that follows nothing: after a renewal it asks for no subscriptions of its own accord.
+    let handle = try setup.handle()
     let first = try await handle.identityToken()
     setup.backend.change { state in
       state.refusedTokens = [first]
