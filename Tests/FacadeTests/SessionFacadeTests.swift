@@ -12,19 +12,26 @@ private actor Controller: ConnectionController {
   private var run: CheckedContinuation<PacketTunnelError?, Never>?
   private var reporter: (any AttemptReporter)?
   private(set) var connections = 0
+  private var isUp = false
 
   func setAttemptReporter(_ reporter: (any AttemptReporter)?) { self.reporter = reporter }
 
   func connect(_ configuration: Endpoint) async throws {
     connections += 1
+    isUp = true
     guard let attempt = reporter?.attemptDidBegin(configuration: configuration) else { return }
     reporter?.attemptDidEnd(
       attempt, result: .connected, endpoint: .init(host: "192.0.2.1", protocolDescription: "WireGuard"))
   }
 
-  func runVPN() async -> PacketTunnelError? { await withCheckedContinuation { run = $0 } }
+  func runVPN() async -> PacketTunnelError? {
+    // A stop may come before this does.
+    guard isUp else { return nil }
+    return await withCheckedContinuation { run = $0 }
+  }
 
   func stop() {
+    isUp = false
     run?.resume(returning: nil)
     run = nil
   }
